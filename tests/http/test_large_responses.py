@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tornado_gate.errors import Unavailable, UpstreamError
+from tornado_gate.hookspecs import provider_impl
 from tornado_gate.http.large_responses import LargeResponses
-from tornado_gate.http.upstream import Pool, add_reader, needs_reader
+from tornado_gate.http.upstream import Pool
 from tornado_gate.streams import ndjson, sse
 from tornado_gate.streams.json_array import ArraySplitter, iterate_elements
 from tornado_gate.streams.stages import Flow
 from tornado_gate.testing import call_to
-from tornado_gate.types import BufferedBody, Timeouts, UpstreamResponse
+from tornado_gate.testing.calls import load_provider
+from tornado_gate.types import BufferedBody, Result, Timeouts, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.wire import WHOLE_BYTES
 
 MIB = 1024 * 1024
@@ -146,20 +148,48 @@ async def pieces_of_one_event(start: bytes) -> AsyncIterator[bytes]:
         yield b"x" * MIB
 
 
+class _Sender:
+    """A provider with its own `call_upstream`, which returns `response`."""
+
+    def __init__(self, response: UpstreamResponse) -> None:
+        self.response = response
+
+    @provider_impl
+    def translate_request(self) -> UpstreamRequest:
+        return UpstreamRequest()
+
+    @provider_impl
+    async def call_upstream(self) -> UpstreamResponse:
+        return self.response
+
+    @provider_impl
+    async def translate_response(self, incoming: UpstreamResponse) -> AsyncIterator[Result]:
+        yield Result(value=await incoming.read())
+
+
 @pytest.mark.gen_test
 async def test_a_large_response_of_a_plugin_gets_a_reader_that_ends_with_the_request() -> None:
     pool = Pool(Timeouts())
     call = call_to(pool=pool)
-    small, large = b" " * WHOLE_BYTES, b" " * (WHOLE_BYTES + 1)
-    assert not needs_reader(UpstreamResponse(chunks=BufferedBody(small)))
-    assert needs_reader(UpstreamResponse(chunks=BufferedBody(large)))
     own = UpstreamResponse(chunks=pieces(3), status=201, headers={"a": "b"}, context=1, provider="p")
-    assert needs_reader(own)
-    read = add_reader(call, own)
-    assert not needs_reader(read)
-    assert (read.status, read.headers, read.context, read.provider) == (201, {"a": "b"}, 1, "p")
-    assert len(await read.read()) == 3 * MIB
+    response = await load_provider(_Sender(own)).call_upstream(call, UpstreamRequest())
+    assert (response.status, response.headers, response.context, response.provider) == (201, {"a": "b"}, 1, "p")
+    assert len(await response.read()) == 3 * MIB
     assert pool.large_responses.shares.count_held(call.caller.account) == 2 * MIB
     await call.closing.aclose()
     assert pool.large_responses.shares.held == 0
-    assert add_reader(call.replace(pool=None), own) is own
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(("size", "gets_reader"), [(WHOLE_BYTES, False), (WHOLE_BYTES + 1, True)])
+async def test_a_buffered_response_of_a_plugin_gets_a_reader_if_it_is_large(size: int, gets_reader: bool) -> None:
+    lane = load_provider(_Sender(UpstreamResponse(chunks=BufferedBody(bytes(size)))))
+    response = await lane.call_upstream(call_to(pool=Pool(Timeouts())), UpstreamRequest())
+    assert (response.reader is not None) == gets_reader
+
+
+@pytest.mark.gen_test
+async def test_a_response_keeps_the_reader_that_it_has(responses: LargeResponses) -> None:
+    own = respond(responses, pieces(1))
+    lane = load_provider(_Sender(own))
+    assert await lane.call_upstream(call_to(pool=Pool(Timeouts())), UpstreamRequest()) is own

@@ -33,7 +33,6 @@ from tornado_gate.http.client.response import HttpResponse, SizeBound
 from tornado_gate.http.large_responses import LargeResponseReader, LargeResponses
 from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import replace
-from tornado_gate.types.wire import WHOLE_BYTES
 
 if TYPE_CHECKING:
     import aiohttp
@@ -163,13 +162,6 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
 def _end_answer(answer: HttpResponse, reader: LargeResponseReader) -> None:
     answer.close()
     reader.release()
-
-
-def needs_reader(incoming: UpstreamResponse) -> bool:
-    """Return whether a response that a plugin has made may be large, and has no reader yet."""
-    if incoming.reader is not None:
-        return False
-    return not isinstance(incoming.chunks, BufferedBody) or len(incoming.chunks.data) > WHOLE_BYTES
 
 
 def add_reader(call: Call, incoming: UpstreamResponse) -> UpstreamResponse:

@@ -57,6 +57,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.field_checks import find_wrong_field
+from tornado_gate.types.wire import WHOLE_BYTES, BufferedBody
 
 REQUEST_TYPES = (ChatRequest, ClientSecretRequest, CountTokensRequest, MediaRequest, ModelsRequest, TaskRequest)
 
@@ -419,9 +420,12 @@ class ProviderLane(Lane):
         except GateError as error:
             redact_error(call.target, error)
             raise
-        if self._sends and upstream.needs_reader(incoming):
-            return upstream.add_reader(call, incoming)
-        return incoming
+        if not self._sends or incoming.reader is not None:
+            return incoming
+        chunks = incoming.chunks
+        if chunks.__class__ is BufferedBody and len(chunks.data) <= WHOLE_BYTES:
+            return incoming  # nearly all of them
+        return upstream.add_reader(call, incoming)
 
     async def open_socket(self, call: Call, outgoing: UpstreamRequest) -> Socket:
         """Open the provider's end of a realtime session. The target's secrets are masked in errors."""
