@@ -57,7 +57,7 @@ class Upstream(FakeProvider):
 
     @provider_impl
     async def call_upstream(self, call: types.Call) -> types.UpstreamResponse:
-        self.calls.append(call)
+        self.asked.append(call)
         error = self.refusals.get(call.target.api_key, self.raises)
         if error is not None:
             raise error
@@ -66,7 +66,7 @@ class Upstream(FakeProvider):
     @property
     def keys(self) -> list[str]:
         """The keys of its calls."""
-        return [call.target.api_key.partition("-")[0] for call in self.calls]
+        return [call.target.api_key.partition("-")[0] for call in self.asked]
 
 
 def make_entry(*targets: ModelTarget, **rest: Any) -> ModelEntry:
@@ -145,7 +145,7 @@ def test_a_key_that_the_plugin_refuses_is_a_fault_of_conf(keyed: Setup) -> None:
 def test_keys_take_turns_and_each_is_configured_by_the_plugin(keyed: Setup) -> None:
     keyed.run(6)
     assert keyed.upstreams["up"].keys == ["first", "second", "third"] * 2
-    assert all(call.target.settings == {"made_for": call.target.api_key} for call in keyed.upstreams["up"].calls)
+    assert all(call.target.settings == {"made_for": call.target.api_key} for call in keyed.upstreams["up"].asked)
 
 
 @pytest.mark.parametrize("error", [refused(401), refused(402), refused(403), LIMITED], ids=lambda error: error.code)
@@ -154,7 +154,7 @@ def test_a_refused_or_limited_key_is_replaced_within_the_request_and_suspended(k
     up.refusals[KEYS[0]] = error
     keyed.run(6)
     assert up.keys == ["first", "second", "third", "second", "third", "second", "third"]
-    assert keyed.gate.health.circuits.find(up.calls[0].target) is None  # no circuit counts it
+    assert keyed.gate.health.circuits.find(up.asked[0].target) is None  # no circuit counts it
 
 
 def test_a_limited_key_is_used_again_after_its_retry_after(keyed: Setup) -> None:
@@ -204,11 +204,11 @@ def test_the_only_key_is_suspended_while_it_is_limited_and_not_when_it_is_refuse
     up = setup.upstreams["up"]
     up.refusals[KEYS[0]] = refused(401)
     setup.run(2)
-    assert len(up.calls) == 2
-    assert setup.gate.health.circuits.find(up.calls[0].target) is not None  # the circuit counts it
+    assert len(up.asked) == 2
+    assert setup.gate.health.circuits.find(up.asked[0].target) is not None  # the circuit counts it
     up.refusals[KEYS[0]] = LIMITED
     setup.run(4)
-    assert len(up.calls) == 3
+    assert len(up.asked) == 3
     changed = {name: replace(entry, api_key=Secret(KEYS[1])) for name, entry in setup.config.providers.items()}
 
     async def main() -> None:
@@ -218,7 +218,7 @@ def test_the_only_key_is_suspended_while_it_is_limited_and_not_when_it_is_refuse
             await setup.ask()
 
     asyncio.run(main())
-    assert len(up.calls) == 7  # the suspension of the old key does not apply to the new one
+    assert len(up.asked) == 7  # the suspension of the old key does not apply to the new one
 
 
 def test_another_target_comes_before_suspended_keys(tmp_path: Path) -> None:
@@ -226,14 +226,14 @@ def test_another_target_comes_before_suspended_keys(tmp_path: Path) -> None:
     setup.upstreams["up"].refusals = dict.fromkeys(KEYS, LIMITED)
     setup.run(20)
     assert setup.upstreams["up"].keys == ["first", "second"]
-    assert len(setup.upstreams["other"].calls) == 20
+    assert len(setup.upstreams["other"].asked) == 20
 
 
 def test_a_failure_that_is_not_the_fault_of_the_key_tries_no_other_key(keyed: Setup) -> None:
     keyed.upstreams["up"].raises = errors.UpstreamError("down")
     with pytest.raises(errors.UpstreamError):
         keyed.run()
-    assert len(keyed.upstreams["up"].calls) == 1
+    assert len(keyed.upstreams["up"].asked) == 1
 
 
 def test_a_refused_key_is_reported_by_its_number(keyed: Setup, caplog: pytest.LogCaptureFixture) -> None:
@@ -248,7 +248,7 @@ def test_a_refused_key_is_reported_by_its_number(keyed: Setup, caplog: pytest.Lo
 
 def test_all_keys_are_masked_independent_of_the_key_in_use(keyed: Setup) -> None:
     keyed.run()
-    target = keyed.upstreams["up"].calls[0].target
+    target = keyed.upstreams["up"].asked[0].target
     mask = make_mask(target)
     assert mask is not None
     assert mask.mask_text(f"a {KEYS[0]} b {KEYS[2]}") == "a *** b ***"
@@ -258,7 +258,7 @@ def test_all_keys_are_masked_independent_of_the_key_in_use(keyed: Setup) -> None
 
 def test_an_object_is_read_with_the_key_that_created_it(keyed: Setup) -> None:
     keyed.run(2)
-    second = keyed.upstreams["up"].calls[1].target
+    second = keyed.upstreams["up"].asked[1].target
     kept = types.KeptObject(provider="up", model="m", upstream_model="m", key=second.key)
     target = keyed.gate.snapshot.targets.make_task_target("m", "up", "m", kept.key)
     assert target.api_key == KEYS[1]
@@ -321,7 +321,7 @@ def test_least_busy_avoids_the_target_with_more_requests_in_flight(tmp_path: Pat
     waiting, all_there = 40, asyncio.Event()
 
     async def hangs(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
-        if sum(len(upstream.calls) for upstream in setup.upstreams.values()) == waiting:
+        if sum(len(upstream.asked) for upstream in setup.upstreams.values()) == waiting:
             all_there.set()
         await asyncio.Event().wait()
         yield types.StreamError(error=errors.UpstreamError("never"))
@@ -330,7 +330,7 @@ def test_least_busy_avoids_the_target_with_more_requests_in_flight(tmp_path: Pat
         tasks = [asyncio.create_task(setup.ask()) for _ in range(waiting)]
         await all_there.wait()
         loads = [
-            setup.gate.snapshot.targets.loads.find(upstream.calls[0].target) for upstream in setup.upstreams.values()
+            setup.gate.snapshot.targets.loads.find(upstream.asked[0].target) for upstream in setup.upstreams.values()
         ]
         assert [load.in_flight for load in loads] == [30, 10]
         for task in tasks:
@@ -348,7 +348,7 @@ def test_a_model_that_needs_no_measurement_is_not_measured(tmp_path: Path) -> No
     setup = Setup(tmp_path, make_entry(*targets("a")), "a")
     setup.run(3)
     assert setup.gate.snapshot.targets.measured == frozenset()
-    assert setup.gate.snapshot.targets.loads.find(setup.upstreams["a"].calls[0].target).latency is None
+    assert setup.gate.snapshot.targets.loads.find(setup.upstreams["a"].asked[0].target).latency is None
 
 
 # Drained targets
@@ -360,7 +360,7 @@ def test_a_drained_target_gets_only_requests_for_objects_that_it_keeps(tmp_path:
     setup.upstreams["new"].raises = errors.UpstreamError("down")
     with pytest.raises(errors.UpstreamError):
         setup.run()
-    assert not setup.upstreams["old"].calls  # not even as a last resort
+    assert not setup.upstreams["old"].asked  # not even as a last resort
     kept = types.KeptObject(provider="old", model="m", upstream_model="m")
     reference = types.ObjectReference(kind="response", id="r1", param="x")
     call = types.Call(id="r", operation="chat", format="plain", model="m", caller=types.Caller(id="k", account="a"))
@@ -415,8 +415,8 @@ def test_a_request_is_repeated_after_failures_that_may_be_over_a_moment_later(
     else:
         with pytest.raises(type(error)):
             setup.run()
-    assert len(setup.upstreams["up"].calls) == attempts
-    assert setup.gate.snapshot.targets.loads.find(setup.upstreams["up"].calls[0].target).retries == 0
+    assert len(setup.upstreams["up"].asked) == attempts
+    assert setup.gate.snapshot.targets.loads.find(setup.upstreams["up"].asked[0].target).retries == 0
 
 
 def test_only_a_retry_waits(tmp_path: Path) -> None:
@@ -467,8 +467,8 @@ def test_retries_have_a_budget_and_other_targets_do_not(tmp_path: Path) -> None:
     )
     setup.upstreams["bad"].raises = errors.UpstreamError("down")
     asyncio.run(main())
-    assert len(setup.upstreams["bad"].calls) == 53
-    assert len(setup.upstreams["good"].calls) == 50
+    assert len(setup.upstreams["bad"].asked) == 53
+    assert len(setup.upstreams["good"].asked) == 50
 
 
 # Cache affinity
@@ -526,7 +526,7 @@ def test_the_next_requests_of_a_conversation_go_elsewhere_if_its_target_has_too_
     setup = affine(tmp_path, "a", "b", "c")
     (home,) = setup.run(session_id="s")
     loads = setup.gate.snapshot.targets.loads
-    busy = [loads.find(setup.upstreams[home].calls[0].target) for _ in range(8)]
+    busy = [loads.find(setup.upstreams[home].asked[0].target) for _ in range(8)]
     for load in busy[:7]:
         load.begin()
     assert setup.run(session_id="s") == {home: 1}, "a few requests at once are no overload"
@@ -545,7 +545,7 @@ def test_a_target_may_have_more_requests_by_its_weight_and_by_conf(tmp_path: Pat
         setup = Setup(tmp_path / f"{most_load}-{weight}", entry, "a", "b")
         session = next(name for name in map(str, range(100)) if setup.run(session_id=name) == {"a": 1})
         for upstream, count in (("a", 12), ("b", 4)):
-            target = replace(setup.upstreams["a"].calls[0].target, provider=upstream)
+            target = replace(setup.upstreams["a"].asked[0].target, provider=upstream)
             for _ in range(count):
                 setup.gate.snapshot.targets.loads.find(target).begin()
         assert setup.run(session_id=session) == {served: 1}, (most_load, weight)
