@@ -79,8 +79,8 @@ def _parse_object(raw: bytes) -> dict[str, Any]:
 def _may_have_duplicates(raw: bytes, written: bytes) -> bool:
     """Return whether `raw` may have a duplicate name that `written`, its parsed value as JSON, no longer has.
 
-    Parsing drops a duplicate together with its colon. All other colons occur in both texts, also those inside strings, unless
-    they are escaped in `raw`.
+    Parsing drops a duplicate together with its colon. All other colons occur in both texts, even inside strings, unless they
+    are escaped in `raw`.
     """
     if raw.count(b":") != written.count(b":"):
         return True

@@ -66,7 +66,7 @@ async def _answer_with_guards(
         answer = await dispatch(services, snapshot, call, wire, is_reviewed=True)
     except GateError as error:
         if not isinstance(error, BlockedByGuard):
-            services.gate.admission.give_up(call.charge)
+            services.gate.admission.cancel_begun(call.charge)
         raise
     if isinstance(answer, MediaFile):
         return answer

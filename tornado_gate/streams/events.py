@@ -259,7 +259,7 @@ async def render_result(result: ChatResult, render: Callable[[ChatResult], R]) -
 
 
 def dump_result(result: ChatResult, body: Any) -> bytes:
-    """Return the JSON text of `body`, which shows `result`. The text of a large response is in pieces."""
+    """Return the JSON text of `body`, which shows `result`. The text of a large response is in chunks."""
     return encode_json(body) if is_large(result) else orjson.dumps(body)
 
 

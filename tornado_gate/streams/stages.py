@@ -392,9 +392,9 @@ def _handle_error(step: Step[Any, Any], error: BaseException, out: list[Any]) ->
     error = error if isinstance(error, GateError) else step.attribute(error)
     if not isinstance(error, GateError):
         return out, error
-    told = step.fail(error)
+    outcome = step.fail(error)
     # A new list, not `out`: frames in the traceback refer to `out`, which would close a reference cycle
-    return (out + told, END) if isinstance(told, list) else (out, told)
+    return (out + outcome, END) if isinstance(outcome, list) else (out, outcome)
 
 
 def find_reader(chunks: AsyncIterator[bytes]) -> ResponseReader | None:

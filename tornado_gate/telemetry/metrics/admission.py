@@ -104,7 +104,7 @@ class LimitMetrics:
         )
         self._dropped_counters = series.make_counter(
             "tornado_gate_limit_counters_dropped",
-            "Counters of limits that were dropped because too many subjects are limited at once: their minutes begin anew.",
+            "Counters of limits that were dropped because too many subjects are limited: their minutes begin again.",
         )
         self._store_away = series.make_gauge(
             "tornado_gate_limit_store_away",
@@ -112,12 +112,12 @@ class LimitMetrics:
             mode="livemax",
         )
 
-    def count_refusal(self, bound: str, subject: str) -> None:
-        """Count a request that a bound has refused, by the name of the bound and the kind of its subject."""
-        self._refusals.labels(bound, subject).inc()
+    def count_refusal(self, limit: str, subject: str) -> None:
+        """Count a rejected request by the name of the limit and the kind of its subject."""
+        self._refusals.labels(limit, subject).inc()
 
     def observe_store(self, store: str, seconds: float) -> None:
-        """Note how long a reservation took in the store named "embedded" or "redis"."""
+        """Record the time of a reservation in the store named "embedded" or "redis"."""
         self._seconds.labels(store).observe(seconds)
 
     def count_dropped_counters(self, count: int) -> None:
@@ -125,5 +125,5 @@ class LimitMetrics:
         self._dropped_counters.inc(count)
 
     def set_store_away(self, away: bool) -> None:
-        """Note whether the store of conf cannot be used."""
+        """Record whether the store of conf cannot be used."""
         self._store_away.set(away)

@@ -73,8 +73,8 @@ class RequestMetrics:
         """Count a finished request. `model` is the name of the configured entry, "" if the request reached none."""
         counters = self._counters.get((format, operation, model, provider, status))
         if counters is None:  # configured names are found above
-            bound = self._labels.bind_target(model, provider)
-            counters = self._get_counters(RequestLabels(format, operation, *bound, status))
+            names = self._labels.bind_target(model, provider)
+            counters = self._get_counters(RequestLabels(format, operation, *names, status))
         counters.add(seconds, first_event_seconds, usage)
         if not counters.waiting:
             counters.waiting = True
