@@ -37,7 +37,13 @@ SETTLE_SECONDS = 0.3
 """The time in which the thread of the log writes its lines."""
 TARGET = Target(provider="openai", plugin="openai", model="gpt", upstream_model="gpt-4o-mini")
 CALLER = Caller(id="key_0123456789", account="acc", name="a key", user="user_1", team="team_1")
-HEADERS = {"host": "localhost", "accept": "*/*", "user-agent": "x", "content-type": "application/json", "content-length": "9"}
+HEADERS = {
+    "host": "localhost",
+    "accept": "*/*",
+    "user-agent": "x",
+    "content-type": "application/json",
+    "content-length": "9",
+}
 USAGE = Usage(input_tokens=20, output_tokens=30)
 REQUEST = SimpleNamespace(method="POST", path="/v1/chat/completions", headers=HEADERS, remote_ip="127.0.0.1")
 
