@@ -14,18 +14,18 @@ import pytest
 from sqlalchemy import select
 
 from tests.ledger.rows import CountedMetrics, make_stored_row
-from tests.support import databases
+from tests.support import databases, entries
 from tests.support.postgres import PostgresServer
 from tornado_gate.config.model import LedgerConfig
 from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.database.usage_tables import TOTALS, usage
 from tornado_gate.ledger import ledger as ledger_module
-from tornado_gate.ledger.entries import Entry
 from tornado_gate.ledger.ledger import Ledger
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.retention import Retention
 from tornado_gate.ledger.rows import DAY, UsageQuery
 from tornado_gate.ledger.writing import write_rows
+from tornado_gate.telemetry.entries import Entry
 from tornado_gate.types import Caller, Charge, Meter, Progress, Target, Usage
 
 dialect = databases.each_dialect
@@ -36,12 +36,11 @@ CALLER = Caller(id="key_a", account="a", name="A", user="user_a", team="team_a",
 
 def make_entry(request_id: str = "r", **changes: Any) -> Entry:
     values: dict[str, Any] = {
-        **{"ended": time.time_ns() // 1000, "request_id": request_id, "caller": CALLER, "target": TARGET, "model": "m"},
-        **{"operation": "chat", "format": "plain", "status": 200, "error_code": "", "outcome": ""},
-        **{"meter": Meter(usage=Usage(input_tokens=3, output_tokens=4)), "progress": Progress(model="m")},
-        **{"charge": Charge(), "total_ms": 1.0, "headers": {}},
+        **{"request_id": request_id, "caller": CALLER, "target": TARGET, "model": "m", "operation": "chat"},
+        **{"format": "plain", "outcome": "", "progress": Progress(model="m")},
+        **{"meter": Meter(usage=Usage(input_tokens=3, output_tokens=4))},
     }
-    return Entry(**{**values, **changes})
+    return entries.make_entry(**{**values, **changes})
 
 
 @pytest.fixture
@@ -223,7 +222,7 @@ def test_adding_never_waits_for_the_database(
 def test_a_row_that_cannot_be_made_does_not_stop_the_others(
     ledger: Ledger, database: Database, metrics: CountedMetrics
 ) -> None:
-    ledger.add(make_entry("bad", headers=None))
+    ledger.add(make_entry("bad", headers=object()))
     ledger.add(make_entry("r0"))
     assert ledger.flush()
     assert list_requests(database) == ["r0"]

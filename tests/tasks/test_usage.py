@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.gates import FakeProvider, make_config, make_gate
 from tornado_gate.config.model import ANY_VARIANT, PriceEntry
-from tornado_gate.ledger.entries import make_row
+from tornado_gate.ledger.entries import RowMaker
 from tornado_gate.ledger.writing import COST
 from tornado_gate.tasks.record import CANCELLED, TaskRecord
 from tornado_gate.tasks.usage import _make_entry
@@ -42,5 +42,5 @@ def test_a_cancelled_video_costs_what_its_upstream_has_made(
         request=REQUEST, **{"status": "failed", **ended},
     )  # fmt: skip
     entry = _make_entry(gate, record)
-    row = make_row(entry)
+    row = RowMaker().make_row(entry)
     assert (outcome, seconds * 10**9) == (row[9], row[COST])

@@ -9,17 +9,19 @@ import sys
 import threading
 from collections.abc import Iterator
 from logging.handlers import QueueHandler
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tornado_gate.telemetry import access_log, logs
-from tornado_gate.telemetry.access_log import LOGGER, AccessBuffer, AccessLine
+from tests.support.entries import make_logged_entry
+from tornado_gate.telemetry import logs
+from tornado_gate.telemetry.access_log import LOGGER, AccessBuffer, list_fields
+from tornado_gate.telemetry.entries import Entry
 from tornado_gate.telemetry.logs import Logging, Scrubber
 from tornado_gate.types import Usage
+from tornado_gate.types.value import replace
 
 SECRET = "upstream-s3cret/with+signs"
 
@@ -79,24 +81,16 @@ def sink() -> Iterator[Sink]:
     root.setLevel(level)
 
 
-def line(request_id: str = "r1", **rest: Any) -> AccessLine:
-    facts: dict[str, Any] = {"method": "POST", "path": "/v1/chat/completions", "status": 200, "milliseconds": 1.5}
-    return AccessLine(request_id=request_id, **(facts | rest))
+def line(request_id: str = "r1", **rest: Any) -> Entry:
+    return make_logged_entry(request_id=request_id, **rest)
 
 
-def as_record(given: AccessLine, moment: int) -> logging.LogRecord:
-    """What `logs.access` makes of a line where nothing is configured."""
-    record = logging.LogRecord(
-        LOGGER,
-        logging.INFO,
-        __file__,
-        0,
-        "%s %s %d",
-        (given.method, given.path.partition("?")[0], given.status),
-        None,
-    )
-    record.created = moment / 1e9
-    record.__dict__["fields"] = given.fields()
+def as_record(entry: Entry) -> logging.LogRecord:
+    """What `log_access` makes of an entry where nothing is configured."""
+    path = entry.path.partition("?")[0]
+    record = logging.LogRecord(LOGGER, logging.INFO, __file__, 0, "%s %s %d", (entry.method, path, entry.status), None)
+    record.created = entry.ended / 1e6
+    record.__dict__["fields"] = list_fields(entry)
     return record
 
 
@@ -105,33 +99,63 @@ words = st.one_of(
     st.sampled_from(["Bearer abc", "\ud800", 'a "b"', "a\nb\x1b[2J", "Ünï", "x" * 2_040, "y" * 20_000]),
     st.text(max_size=20),
 )
-counts = st.one_of(st.none(), st.integers(0, 2**70))
+counts = st.one_of(st.none(), st.integers(0, 2**63 - 1))
 usages = st.one_of(st.none(), st.builds(Usage, input_tokens=counts, output_tokens=counts))
-access_lines = st.builds(
-    AccessLine,
+request_ids = st.one_of(words, st.from_regex(r"[A-Za-z0-9_.:\-]{1,40}", fullmatch=True))
+lines = st.builds(
+    make_logged_entry,
     method=words,
     path=st.builds(str.__add__, words, words),
     status=st.integers(100, 599),
-    milliseconds=st.floats(0, 1e6),
-    request_id=words,
+    total_ms=st.floats(0, 1e6),
+    request_id=request_ids,
     caller=words,
     model=words,
     provider=words,
+    upstream_model=words,
+    client=st.sampled_from(["", "127.0.0.1", "::1"]),
     bytes_out=st.integers(0, 2**40),
     usage=usages,
     attempts=st.integers(0, 3),
+    images=st.integers(0, 2),
+    error_code=words,
+    outcome=st.sampled_from(["complete", "refused", "broken", "aborted"]),
 )
+usual_lines = st.builds(
+    replace,
+    st.sampled_from(
+        [
+            make_logged_entry(
+                caller="key_1", model="gpt", provider="openai", client="::1", usage=Usage(input_tokens=1)
+            ),
+            make_logged_entry(caller="key_1", model="50%", usage=Usage(input_tokens=1, output_tokens=0), images=2),
+            make_logged_entry(path="/v1/models", status=404, error_code="not_found", outcome="refused"),
+        ]
+    ),
+    request_id=st.from_regex(r"[A-Za-z0-9_.:\-]{1,128}", fullmatch=True),
+    total_ms=st.floats(0, 1e6),
+    bytes_out=st.integers(0, 2**40),
+)
+"""Lines of few kinds, which differ in what each line has of its own."""
 
 
 @pytest.mark.parametrize("formatter", [logs._JsonFormatter, logs._TextFormatter], ids=["json", "text"])
-@given(st.lists(access_lines, min_size=1, max_size=4), st.integers(0, 4_000_000_000_000))
+@given(
+    st.one_of(st.lists(lines, min_size=1, max_size=4), st.lists(usual_lines, min_size=1, max_size=8)),
+    st.integers(0, 4_000_000_000_000),
+)
 def test_a_batch_is_written_as_its_lines_would_be_one_by_one(
-    formatter: type[logs._Formatter], given_lines: list[AccessLine], millisecond: int
+    formatter: type[logs._Formatter], entries: list[Entry], millisecond: int
 ) -> None:
     made = formatter(Scrubber([SECRET]))
-    batch = [((millisecond + 7 * n) * 1_000_000 + 500_000, given_line) for n, given_line in enumerate(given_lines)]
-    one_by_one = "".join(made.format(as_record(given_line, moment)) + "\n" for moment, given_line in batch)
-    assert made.format_lines(batch) == one_by_one
+    batch = [replace(entry, ended=(millisecond + 7 * n) * 1000 + 500) for n, entry in enumerate(entries)]
+    assert made.format_lines(batch) == "".join(made.format(as_record(entry)) + "\n" for entry in batch)
+
+
+def test_a_count_that_no_upstream_can_mean_is_written_too(sink: Sink) -> None:
+    sink.open()
+    logs.log_access(line(usage=Usage(input_tokens=2**70, output_tokens=1)))
+    assert sink.lines()[0]["input_tokens"] == 2**70
 
 
 @given(st.lists(words, max_size=4))
@@ -148,9 +172,9 @@ def test_a_secret_that_a_caller_puts_in_a_line_is_masked_there_and_the_rest_of_t
     sink: Sink, field: str, secret: str
 ) -> None:
     sink.open()
-    facts: dict[str, Any] = {"request_id": "r1", field: f"<{secret}>"}
-    for given_line in (line("before"), line(**facts), line("after")):
-        logs.log_access(given_line)
+    values: dict[str, Any] = {"request_id": "r1", field: f"<{secret}>"}
+    for entry in (line("before"), line(**values), line("after")):
+        logs.log_access(entry)
     first, second, third = sink.lines()
     assert secret not in sink.stream.getvalue()
     assert "***" in second[field]
@@ -166,12 +190,10 @@ def test_secrets_that_a_reload_brings_are_masked_in_lines_too(sink: Sink) -> Non
     assert sink.lines()[0]["model"] == "***"
 
 
-def test_the_time_of_a_line_is_that_of_its_request(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
-    moments = iter([1_500_000_000, 1_999_999_999, 2_001_000_000, 1_500_000_000])
-    monkeypatch.setattr(access_log, "time", SimpleNamespace(time_ns=lambda: next(moments)))
+def test_the_time_of_a_line_is_that_of_its_request(sink: Sink) -> None:
     sink.open()
-    for _ in range(4):
-        logs.log_access(line())
+    for moment in (1_500_000, 1_999_999, 2_001_000, 1_500_000):
+        logs.log_access(line(ended=moment))
     assert [written["time"] for written in sink.lines()] == [
         "1970-01-01T00:00:01.500Z",
         "1970-01-01T00:00:01.999Z",
@@ -269,30 +291,30 @@ def test_the_writer_is_woken_once_for_many_lines() -> None:
     for number in range(3):
         buffer.add(line(str(number)))
     assert woken == [1]
-    assert [found.request_id for _, found in buffer.take_lines(100)] == ["1", "2"]
+    assert [found.request_id for found in buffer.take_lines(100)] == ["1", "2"]
     buffer.request_wake()
     buffer.add(line())
     assert woken == [1, 1]
 
 
-def test_a_buffer_gives_no_more_than_is_asked_for_and_nothing_of_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_buffer_gives_no_more_than_is_asked_for_and_nothing_of_later() -> None:
     buffer = AccessBuffer(4, lambda: None)
     for moment in (10, 20, 30, 40, 50, 60):
-        monkeypatch.setattr(access_log, "time", SimpleNamespace(time_ns=lambda moment=moment: moment))
-        buffer.add(line())
-    assert [moment for moment, _ in buffer.take_lines(9, until=20)] == [10, 20]
-    assert [moment for moment, _ in buffer.take_lines(1)] == [30]
+        buffer.add(line(ended=moment))
+    assert [found.ended for found in buffer.take_lines(9, until=20)] == [10, 20]
+    assert [found.ended for found in buffer.take_lines(1)] == [30]
     assert (buffer.take_dropped(), buffer.take_dropped()) == (2, 0)
     assert bool(buffer)
-    assert [moment for moment, _ in buffer.take_lines(9)] == [40]
+    assert [found.ended for found in buffer.take_lines(9)] == [40]
     assert not buffer
 
 
 BEGIN = (
     "import os, signal, sys, logging\nfrom tornado_gate.telemetry import logs\n"
-    "from tornado_gate.telemetry.logs import AccessLine, log_access\n"
+    "from tests.support.entries import make_logged_entry\n"
+    "from tornado_gate.telemetry.logs import log_access\n"
     "installed = logs.configure('info', 'json')\n"
-    "def say(request_id): log_access(AccessLine('GET', '/', 200, 1.0, request_id))\n"
+    "def say(request_id): log_access(make_logged_entry(request_id=request_id))\n"
 )
 
 

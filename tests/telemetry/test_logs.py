@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.entries import make_logged_entry
 from tornado_gate.telemetry import logs
-from tornado_gate.telemetry.logs import AccessLine, Logging, Scrubber
+from tornado_gate.telemetry.entries import Entry
+from tornado_gate.telemetry.logs import Logging, Scrubber
 from tornado_gate.types import Usage
 
 SECRET = "upstream-s3cret/with+signs"
@@ -272,15 +274,8 @@ def test_configuring_again_takes_the_place_of_the_first(sink: Sink) -> None:
     assert sink.text().count("once") == 1
 
 
-def access_line(**rest: Any) -> AccessLine:
-    facts: dict[str, Any] = {
-        "method": "POST",
-        "path": "/v1/chat/completions?key=abc",
-        "status": 200,
-        "milliseconds": 12.345,
-        "request_id": "r1",
-    }
-    return AccessLine(**(facts | rest))
+def access_line(**rest: Any) -> Entry:
+    return make_logged_entry(**{"path": "/v1/chat/completions?key=abc", "total_ms": 12.345, "request_id": "r1", **rest})
 
 
 def test_an_access_line_names_who_what_and_how_much_and_never_the_query(sink: Sink) -> None:

@@ -14,7 +14,7 @@ from tests.telemetry.test_metrics import LABELS, finish, value
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.telemetry.metrics.requests import REQUEST_BUCKETS
 from tornado_gate.telemetry.metrics_folder import prepare_folder
-from tornado_gate.telemetry.request_counters import DeferredHistogram
+from tornado_gate.telemetry.request_counters import observe_all
 from tornado_gate.types import Usage
 
 
@@ -29,20 +29,17 @@ def metrics(monkeypatch: pytest.MonkeyPatch) -> Metrics:
 @given(st.lists(st.one_of(st.sampled_from([0.0, 0.005, 0.25, 600.0, 600.5, 60.0]), st.floats(0, 1e4)), max_size=30))
 def test_durations_are_shown_as_if_each_had_been_observed(durations: list[float]) -> None:
     registry = CollectorRegistry()
-    bounds = REQUEST_BUCKETS
-    observed = Histogram("one_by_one", "", ["way"], registry=registry, buckets=bounds)
-    tallied = DeferredHistogram(bounds)
-    for number, seconds in enumerate(durations):
-        observed.labels("observe").observe(seconds)
-        tallied.add(seconds)
-        if number % 3 == 0:
-            tallied.flush(lambda: observed.labels("tally"))
-    tallied.flush(lambda: observed.labels("tally"))
-    shown: dict[str, dict[tuple[str, str], float]] = {"observe": {}, "tally": {}}
+    observed = Histogram("one_by_one", "", ["way"], registry=registry, buckets=REQUEST_BUCKETS)
+    one_by_one, together = observed.labels("observe"), observed.labels("together")
+    for seconds in durations:
+        one_by_one.observe(seconds)
+    observe_all(together, durations[:10])
+    observe_all(together, durations[10:])
+    shown: dict[str, dict[tuple[str, str], float]] = {"observe": {}, "together": {}}
     for sample in next(iter(registry.collect())).samples:
         if not sample.name.endswith("_created"):
             shown[sample.labels["way"]][sample.name, sample.labels.get("le", "")] = sample.value
-    assert shown["tally"] == pytest.approx(shown["observe"])
+    assert shown["together"] == pytest.approx(shown["observe"])
 
 
 def test_counts_are_exact_though_other_threads_render_meanwhile(metrics: Metrics) -> None:
@@ -71,6 +68,7 @@ def test_counts_are_exact_though_other_threads_render_meanwhile(metrics: Metrics
 
 DEFERRED = """
 import asyncio
+from tests.support.entries import make_counted_entry
 from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
@@ -86,7 +84,7 @@ def read():
     print(*found, end=";")
 
 def finish():
-    metrics.requests.count("f", "chat", "gpt", "openai", 200, 0.1, 0.05, Usage(input_tokens=1))
+    metrics.requests.add(make_counted_entry(format="f", first_event_seconds=0.05, usage=Usage(input_tokens=1)))
 
 def count():
     finish()

@@ -1,7 +1,4 @@
-"""Entries, which hold a request until its row is written, and the conversion of an entry to a row.
-
-The event loop only creates an `Entry` with references; the writer's thread makes the row.
-"""
+"""The conversion of an `Entry` to the values of a row. The writer's thread makes the rows."""
 
 from __future__ import annotations
 
@@ -15,11 +12,10 @@ from tornado_gate.config.model import ATTRIBUTION_HEADERS, TAG_HEADERS, USER_HEA
 from tornado_gate.ledger.costs import compute_cost, count_quantities, find_seconds
 from tornado_gate.ledger.details import render_details
 from tornado_gate.ledger.estimates import is_uncharged, settle_usage
-from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.ledger.rows import clean_text, make_row_id
 from tornado_gate.ledger.writing import StoredRow
-from tornado_gate.types import Caller, Charge, Meter, Progress, Target, Usage
-from tornado_gate.types.value import Value
+from tornado_gate.telemetry.entries import Entry, find_outcome
+from tornado_gate.types import Usage
 
 MAX_TAGS: Final = 20
 TAG_BYTES: Final = 100
@@ -41,62 +37,56 @@ VIDEO_TASK: Final = "video_tasks"
 """The operation of the row of a finished video task."""
 
 
-class Entry(Value, frozen=True):
-    """One request that has ended. `ended` is in microseconds since 1970, `headers` come from `select_headers`.
+class RowMaker:
+    """Makes the rows of one batch of entries, which must exist as long as the maker: objects are represented by their ids.
 
-    `outcome` "" follows from `status` and `error_code`. `end_user` and `body` are what the request's body says, and the body
-    itself if conf wants it. `row_id` is given for a request that may be recorded again, after a restart. `prices` is the table
-    of the request's snapshot. `meter`, `progress` and `charge` do not change any more.
+    The values that rows have in common are made once.
     """
 
-    ended: int
-    request_id: str
-    caller: Caller
-    target: Target
-    model: str
-    operation: str
-    format: str
-    status: int
-    error_code: str
-    outcome: str
-    meter: Meter
-    progress: Progress
-    charge: Charge
-    total_ms: float
-    headers: Mapping[str, str]
-    end_user: str = ""
-    body: bytes = b""
-    prices: PriceTable | None = None
-    row_id: str = ""
+    def __init__(self) -> None:
+        self._common: dict[tuple[object, ...], _CommonValues] = {}
+
+    def make_row(self, entry: Entry) -> StoredRow:
+        """Return the values of a request's row."""
+        meter, target, caller, status = entry.meter, entry.target, entry.caller, entry.status
+        outcome = entry.outcome or find_outcome(status, entry.error_code)
+        kind = (id(caller), id(target), entry.model, entry.format, entry.operation, status, outcome)
+        common = self._common.get(kind)
+        if common is None:
+            common = self._common[kind] = _make_common_values(entry, outcome)
+        usage, is_estimated = settle_usage(entry, outcome)
+        is_cached = entry.progress.cached
+        return (
+            entry.row_id or make_row_id(entry.ended),
+            clean_text(entry.request_id, TEXT_BYTES),
+            *common.values,
+            *_list_counts(usage),
+            0 if is_cached else meter.images,
+            0.0 if is_cached else find_seconds(meter, usage),
+            price_row(entry, usage, outcome),
+            _render_tags(caller.tags, entry.headers) if entry.headers else common.tags,
+            _render_details(common.details, entry, usage, is_estimated),
+        )
 
 
-def make_row(entry: Entry) -> StoredRow:
-    """Return the values of a request's row."""
-    meter, target, caller, is_cached = entry.meter, entry.target, entry.caller, entry.progress.cached
-    outcome = entry.outcome or find_outcome(entry.status, entry.error_code)
-    usage, is_estimated = settle_usage(entry, outcome)
+class _CommonValues(NamedTuple):
+    """The values that the rows of many requests have in common: columns from `key` to `outcome`, the tags of the key, and
+    the beginning of the details.
+    """
+
+    values: tuple[Any, ...]
+    tags: str
+    details: str
+
+
+def _make_common_values(entry: Entry, outcome: str) -> _CommonValues:
+    caller, target = entry.caller, entry.target
     texts = _render_texts(
         *(caller.id, caller.user, caller.team, entry.model, caller.name, caller.account),
         *(target.upstream_model, target.plugin, entry.format),
     )
-    return (
-        entry.row_id or make_row_id(entry.ended),
-        clean_text(entry.request_id, TEXT_BYTES),
-        texts.key,
-        texts.user,
-        texts.team,
-        texts.model,
-        target.provider,
-        entry.operation,
-        entry.status,
-        outcome,
-        *_list_counts(usage),
-        0 if is_cached else meter.images,
-        0.0 if is_cached else find_seconds(meter, usage),
-        price_row(entry, usage, outcome),
-        _render_tags(caller.tags, entry.headers),
-        _render_details(texts.details, entry, usage, is_estimated),
-    )
+    values = (texts.key, texts.user, texts.team, texts.model, target.provider, entry.operation, entry.status, outcome)
+    return _CommonValues(values, _render_tags(caller.tags, NO_HEADERS), texts.details)
 
 
 class _Texts(NamedTuple):
@@ -147,8 +137,7 @@ def _render_details(begin: str, entry: Entry, usage: Usage, is_estimated: bool) 
         text += "".join([f',"{name}":{min(count, MAX_TOKENS)}' for name, count in counts.items() if count is not None])
     if entry.headers:
         text += f',"attribution":{_render_attribution(entry.headers)}'
-    user = _find_end_user(entry)
-    if user:
+    if (entry.end_user or entry.headers) and (user := _find_end_user(entry)):
         text += f',"end_user":{orjson.dumps(user).decode()}'
     if is_estimated or entry.error_code or entry.body or characters or progress.cached:
         rare = {
@@ -180,15 +169,6 @@ def _list_counts(usage: Usage) -> tuple[int | None, ...]:
     return tuple([None if count is None else min(count, MAX_TOKENS) for count in counts])
 
 
-def find_outcome(status: int, error_code: str) -> str:
-    """Return the outcome of a response that was sent completely."""
-    if status >= 500:
-        return "failed"
-    if status >= 400:
-        return "refused"
-    return "broken" if error_code else "complete"
-
-
 def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
     """Return the cost in nano-dollars; None if the price is unknown. A request without an upstream's work is free.
 
@@ -211,7 +191,7 @@ def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
 def select_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     """Return the headers that a row needs, shortened, because entries stay in memory while the database hangs."""
     if _READ_NAMES.isdisjoint(headers):
-        return _NO_HEADERS
+        return NO_HEADERS
     return {name: text[:MAX_TAGS_LENGTH] for name, text in headers.items() if name in _READ_NAMES}
 
 
@@ -261,7 +241,7 @@ def _render_attribution(headers: Mapping[str, str]) -> str:
 
 _ATTRIBUTION_NAMES: Final = frozenset(name for names in ATTRIBUTION_HEADERS.values() for name in names)
 _READ_NAMES: Final = _ATTRIBUTION_NAMES.union(TAG_HEADERS, USER_HEADERS)
-_NO_HEADERS: Final[Mapping[str, str]] = {}
+NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 @lru_cache(1000)

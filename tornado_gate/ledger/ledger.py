@@ -20,11 +20,12 @@ import sqlalchemy
 
 from tornado_gate.config.model import LedgerConfig
 from tornado_gate.database.engine import Database, DatabaseError
-from tornado_gate.ledger.entries import MODEL_BYTES, Entry, find_outcome, make_row
+from tornado_gate.ledger.entries import MODEL_BYTES, RowMaker
 from tornado_gate.ledger.estimates import needs_estimate
 from tornado_gate.ledger.retention import Retention
 from tornado_gate.ledger.spool import Spool, read_segment
 from tornado_gate.ledger.writing import COST, StoredRow, write_rows
+from tornado_gate.telemetry.entries import Entry, find_outcome
 from tornado_gate.types.value import replace
 
 log = logging.getLogger(__name__)
@@ -95,6 +96,7 @@ class Ledger:
         entries, charge = self._entries, entry.charge
         if len(entries) >= MAX_ENTRIES:
             self._overflow += 1
+            charge.release_body()
             return
         if charge.estimate_prompt is not None:
             if not needs_estimate(entry, entry.outcome or find_outcome(entry.status, entry.error_code)):
@@ -183,22 +185,24 @@ class Ledger:
 
     def _take_rows(self) -> None:
         """Make rows until BATCH_ROWS wait to be written. Mark each row that may be in the database already."""
-        rows = self._taken
+        rows, maker = self._taken, RowMaker()
+        entries = [self._entries.popleft() for _ in range(min(len(self._entries), BATCH_ROWS - len(rows)))]
         unpriced: Counter[tuple[str, str]] = Counter()
-        while self._entries and len(rows) < BATCH_ROWS:
-            entry = self._entries.popleft()
+        if entries and not rows:
+            self._oldest = entries[0].ended
+        for number, entry in enumerate(entries, 1):
             try:
-                row = make_row(entry)
+                row = maker.make_row(entry)
             except Exception:
                 log.exception("the usage of request %s cannot be recorded", entry.request_id)
                 self._count_dropped(1)
                 continue
-            if not rows:
-                self._oldest = entry.ended
+            if entry.charge.estimate_prompt is not None:
+                entry.charge.release_body()
             rows.append((row, bool(entry.row_id)))
             if row[COST] is None:
                 unpriced[entry.target.model, entry.target.provider] += 1
-            if not len(rows) % SLICE_ROWS:
+            if not number % SLICE_ROWS:
                 time.sleep(0)  # lets the event loop run, which would wait for 5 ms otherwise
         for (model, provider), number in unpriced.items():
             self._metrics.count_unpriced(model, provider, number)

@@ -9,13 +9,15 @@ from tornado_gate.admission.limiter import counts_amounts
 from tornado_gate.admission.reservations import Admission
 from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.default_prices import PricedProvider, load_prices
-from tornado_gate.ledger.entries import Entry, find_outcome, price_row
+from tornado_gate.ledger.entries import price_row
 from tornado_gate.ledger.estimates import NO_USAGE, get_uncounted_usage, needs_estimate, settle_units, settle_usage
 from tornado_gate.ledger.ledger import Ledger
 from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.targets.configured_provider import ConfiguredProvider
+from tornado_gate.telemetry.entries import Entry, find_outcome
 from tornado_gate.types import Call
+from tornado_gate.types.value import replace
 
 PRICED_LATER: Final = frozenset({"videos"})
 """Operations whose answers are sent before it is known what they cost: a video costs what its task has made."""
@@ -62,17 +64,25 @@ def compute_session_cost(prices: PriceTable, call: Call) -> int:
     return compute_cost(price, count_quantities(call.meter.usage or NO_USAGE, call.meter)) or 0
 
 
-def record_usage(admission: Admission, ledger: Ledger, entry: Entry) -> None:
-    """Add a request that has ended to the ledger, and settle what it had reserved of its bounds."""
+def record_usage(admission: Admission, ledger: Ledger, entry: Entry, body: bytes = b"") -> None:
+    """Add a request that has ended to the ledger, with its `body` if conf wants it, and settle what it had reserved."""
+    charge = entry.charge
+    if charge.requested is not None or charge.reservations is not None:
+        _settle(admission, entry)
+    ledger.add(replace(entry, body=body) if body else entry)
+
+
+def _settle(admission: Admission, entry: Entry) -> None:
     charge, outcome = entry.charge, entry.outcome or find_outcome(entry.status, entry.error_code)
     if charge.requested is not None:
         settle_units(entry, outcome)
-    if charge.reservations is not None and (reservations := charge.take_reservations()) is not None:
-        tokens = cost = 0
-        if counts_amounts(reservations):
-            usage, _ = settle_usage(entry, outcome)
-            tokens, cost = usage.total_tokens or 0, price_row(entry, usage, outcome) or 0
-            if usage.output_tokens and entry.operation in OPEN_OPERATIONS and outcome == "complete":
-                admission.usual.learn(entry.target.model, usage.output_tokens)
-        admission.settle(reservations, tokens, cost)
-    ledger.add(entry)
+    reservations = charge.take_reservations()
+    if reservations is None:
+        return
+    tokens = cost = 0
+    if counts_amounts(reservations):
+        usage, _ = settle_usage(entry, outcome)
+        tokens, cost = usage.total_tokens or 0, price_row(entry, usage, outcome) or 0
+        if usage.output_tokens and entry.operation in OPEN_OPERATIONS and outcome == "complete":
+            admission.usual.learn(entry.target.model, usage.output_tokens)
+    admission.settle(reservations, tokens, cost)

@@ -11,7 +11,7 @@ from typing import Final
 from tornado_gate.admission.estimates import estimate_prompt_tokens
 from tornado_gate.errors import GateError
 from tornado_gate.guards.decisions import review_inner_request
-from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
+from tornado_gate.ledger.entries import select_headers
 from tornado_gate.pipeline.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.pipeline.calls import make_inner_call
 from tornado_gate.pipeline.gate import Gate
@@ -23,6 +23,7 @@ from tornado_gate.streams.events import close
 from tornado_gate.streams.stages import add_step
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.outcomes import note_end
+from tornado_gate.telemetry.entries import Entry, find_outcome
 from tornado_gate.types import (
     Call,
     ChatRequest,

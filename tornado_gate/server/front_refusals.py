@@ -8,9 +8,12 @@ from collections.abc import Mapping
 
 from tornado_gate.errors import GateError
 from tornado_gate.http.server.refusals import Limit, render_refusal
+from tornado_gate.ledger.entries import NO_HEADERS
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.handlers.common import get_request_id, make_default_headers
-from tornado_gate.telemetry.logs import AccessLine, log_access
+from tornado_gate.telemetry.entries import NO_CALLER, Entry, find_outcome
+from tornado_gate.telemetry.logs import log_access
+from tornado_gate.types import NO_TARGET, Charge, Meter, Progress
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +48,15 @@ class GateRefusals:
         return render_refusal(error, make_default_headers(request_id), method)
 
     def _record(self, error: GateError, request_id: str, method: str, path: str) -> None:
-        self._gate.metrics.requests.count(
-            format="", operation="", model="", provider="", status=error.status, seconds=0.0
+        entry = Entry(
+            *(time.time_ns() // 1000, request_id, NO_CALLER, NO_TARGET, "", "", "", error.status, ""),
+            *(find_outcome(error.status, ""), Meter(), Progress(), Charge(), 0.0, NO_HEADERS),
+            method=method,
+            path=path,
         )
+        self._gate.metrics.requests.add(entry)
         if self._gate.snapshot.config.server.access_log:
-            log_access(
-                AccessLine(method=method, path=path, status=error.status, milliseconds=0.0, request_id=request_id)
-            )
+            log_access(entry)
 
     def on_limit(self, limit: str, address: str) -> None:
         """Count a connection that has reached a limit, and log it at most every LOG_SECONDS."""

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tornado_gate.config.model import TAG_HEADERS
-from tornado_gate.ledger.entries import VIDEO_TASK, Entry, collect_tags, find_outcome, price_row
+from tornado_gate.ledger.entries import VIDEO_TASK, collect_tags, price_row
 from tornado_gate.ledger.estimates import NO_USAGE
 from tornado_gate.ledger.rows import make_row_id
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.tasks.record import CANCELLED, TaskRecord
+from tornado_gate.telemetry.entries import Entry, find_outcome
 from tornado_gate.types import Call, Caller, Charge, Meter, Progress, Target
 
 FAILED_STATUS = 502

@@ -1,103 +1,133 @@
 """Access log lines on their way from the event loop to the thread that writes the log. Independent of wire formats.
 
-A line is a tuple on a deque: no lock, no `logging.LogRecord`, and one wake-up of the thread per batch.
+A line is an `Entry` on a deque: no lock, no `logging.LogRecord`, and one wake-up of the thread per batch.
 """
 
 from __future__ import annotations
 
-import time
+import secrets
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from tornado_gate.types import Usage
-from tornado_gate.types.value import Value
+from tornado_gate.telemetry.entries import Entry
+from tornado_gate.telemetry.redaction import FIELD_CHARACTERS
 
 LOGGER = "tornado_gate.access"
 
-
 _ENDED_AS_THE_STATUS_SAYS = ("", "complete", "refused", "failed")
+_MAX_TEXT_CHARACTERS: Final = FIELD_CHARACTERS // 2
+_MARK: Final = 10**15 + secrets.randbelow(10**15)
+"""A number that stands for the values of single lines. It is random, so that no caller can write it into a line."""
+_MARK_TEXT: Final = str(_MARK)
 
 
-class AccessLine(Value, frozen=True):
-    """The log line of one request.
+def render_message(entry: Entry) -> str:
+    """Return method, path without query, and status."""
+    return f"{entry.method} {entry.path.partition('?')[0]} {entry.status}"
 
-    `caller` is the key's id, `client` the caller's IP address, `usage` counts tokens, `bytes_out` is the size of the
-    body. `error` is the code of the error that the response is or ends with, even when the status is 200. `outcome` is
-    how the response ended, as in the usage ledger.
+
+def list_secret_bearing_texts(entry: Entry) -> str:
+    """Return all texts that may contain a secret, from the caller or the configuration, one per line."""
+    target = entry.target
+    names = f"{entry.request_id}\n{entry.caller.id}\n{entry.model}\n{target.provider}\n{target.upstream_model}"
+    return f"{render_message(entry)}\n{names}\n{entry.error_code}"
+
+
+def list_fields(entry: Entry) -> dict[str, Any]:
+    """Return the fields of a line in order. Unknown fields are omitted."""
+    usage, images, target = entry.meter.usage, entry.meter.images, entry.target
+    fields: dict[str, Any] = {
+        "method": entry.method,
+        "path": entry.path.partition("?")[0],
+        "status": entry.status,
+        "milliseconds": round(entry.total_ms, 2),
+        "request_id": entry.request_id,
+        "caller": entry.caller.id,
+        "client": entry.client,
+        "model": entry.model,
+        "provider": target.provider,
+        "upstream_model": target.upstream_model,
+        "bytes_out": entry.bytes_out,
+        "attempts": entry.progress.attempts,
+    }
+    if usage is not None:
+        if usage.input_tokens is not None:
+            fields["input_tokens"] = usage.input_tokens
+        if usage.output_tokens is not None:
+            fields["output_tokens"] = usage.output_tokens
+    if images:
+        fields["images"] = images
+    if entry.error_code:
+        fields["error"] = entry.error_code
+    if entry.outcome not in _ENDED_AS_THE_STATUS_SAYS:
+        fields["outcome"] = entry.outcome
+    return {name: value for name, value in fields.items() if value != ""}
+
+
+LineKind = tuple[object, ...]
+"""What lines with the same template have in common."""
+
+
+def get_kind(entry: Entry) -> LineKind:
+    """Return the values that decide the template of a line. Objects are represented by their ids, so a kind is valid only
+    as long as its entries exist.
+    """
+    usage = entry.meter.usage
+    return (
+        *(entry.method, entry.path, entry.status, id(entry.caller), id(entry.target), entry.model, entry.client),
+        *(entry.error_code, entry.outcome, entry.meter.images, not entry.request_id),
+        *(usage is None or usage.input_tokens is None, usage is None or usage.output_tokens is None),
+    )
+
+
+class LineTemplate:
+    """The text that lines of one kind have in common.
+
+    `is_usable`: no field of the kind would be cut. Call `prepare` before `fill`.
     """
 
-    method: str
-    path: str
-    status: int
-    milliseconds: float
-    request_id: str
-    caller: str = ""
-    model: str = ""
-    provider: str = ""
-    upstream_model: str = ""
-    bytes_out: int = 0
-    usage: Usage | None = None
-    attempts: int = 0
-    images: int = 0
-    error: str = ""
-    client: str = ""
-    outcome: str = ""
+    __slots__ = ("_counts", "_entry", "_parts", "is_usable", "secret_bearing_texts")
 
-    def message(self) -> str:
-        """Return method, path without query, and status."""
-        return f"{self.method} {self.path.partition('?')[0]} {self.status}"
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+        self._parts: tuple[str, ...] = ()
+        self._counts: tuple[tuple[str, str], ...] = ()
+        self.secret_bearing_texts = list_secret_bearing_texts(entry)
+        self.is_usable = bool(entry.request_id) and len(self.secret_bearing_texts) <= _MAX_TEXT_CHARACTERS
 
-    def secret_bearing_texts(self) -> str:
-        """Return all texts that may contain a secret, from the caller or the configuration, one per line."""
-        names = f"{self.request_id}\n{self.caller}\n{self.model}\n{self.provider}\n{self.upstream_model}\n{self.error}"
-        return f"{self.message()}\n{names}"
+    def prepare(self, render: Callable[[str, str, dict[str, Any]], str]) -> None:
+        """Render the template. `render` returns the line for a time, a message and fields."""
+        entry, fields = self._entry, list_fields(self._entry)
+        counts = [name for name in _COUNTS if name in fields]
+        fields |= dict.fromkeys((*_NUMBERS, *counts), _MARK)
+        fields["request_id"] = _MARK_TEXT
+        parts = render(_MARK_TEXT, render_message(entry), fields).split(_MARK_TEXT)
+        self._parts = tuple(parts[:6])
+        self._counts = tuple(zip(counts, parts[6:], strict=True))
 
-    def fields(self) -> dict[str, Any]:
-        """Return the fields of the line in order. Unknown fields are omitted."""
-        usage = self.usage
-        fields: dict[str, Any] = {
-            "method": self.method,
-            "path": self.path.partition("?")[0],
-            "status": self.status,
-            "milliseconds": round(self.milliseconds, 2),
-            "request_id": self.request_id,
-            "caller": self.caller,
-            "client": self.client,
-            "model": self.model,
-            "provider": self.provider,
-            "upstream_model": self.upstream_model,
-            "bytes_out": self.bytes_out,
-            "attempts": self.attempts,
-        }
-        if usage is not None:
-            if usage.input_tokens is not None:
-                fields["input_tokens"] = usage.input_tokens
-            if usage.output_tokens is not None:
-                fields["output_tokens"] = usage.output_tokens
-        if self.images:
-            fields["images"] = self.images
-        if self.error:
-            fields["error"] = self.error
-        if self.outcome not in _ENDED_AS_THE_STATUS_SAYS:
-            fields["outcome"] = self.outcome
-        names = (
-            self.provider,
-            self.upstream_model,
-            self.model,
-            self.caller,
-            self.client,
-            self.request_id,
-            self.method,
-            fields["path"],
+    def fill(self, time: str, entry: Entry) -> str:
+        """Return the line of an entry of this kind, whose request id must be plain (see `are_plain`)."""
+        begin, after_time, after_milliseconds, after_id, after_bytes, rest = self._parts
+        line = (
+            f"{begin}{time}{after_time}{round(entry.total_ms, 2)}{after_milliseconds}{entry.request_id}{after_id}"
+            f"{entry.bytes_out}{after_bytes}{entry.progress.attempts}{rest}"
         )
-        if all(names):
-            return fields
-        return {name: value for name, value in fields.items() if value != ""}
+        for name, after_count in self._counts:
+            line += f"{getattr(entry.meter.usage, name)}{after_count}"
+        return line
 
 
-StampedLine = tuple[int, AccessLine]
-"""A line, and the end of its request in nanoseconds since 1970."""
+_NUMBERS: Final = ("milliseconds", "bytes_out", "attempts")
+_COUNTS: Final = ("input_tokens", "output_tokens")
+
+
+def are_plain(request_ids: Sequence[str]) -> bool:
+    """Return whether a line contains these ids as they are: they are short and have letters, digits and ``-_.:`` only."""
+    text = "".join(request_ids)
+    for sign in "-_.:":
+        text = text.replace(sign, "")
+    return text.isascii() and text.isalnum() and len(max(request_ids, key=len)) <= _MAX_TEXT_CHARACTERS
 
 
 class AccessBuffer:
@@ -112,19 +142,19 @@ class AccessBuffer:
     def __init__(self, most: int, wake: Callable[[], None]) -> None:
         self._most = most
         self._wake = wake
-        self._lines: deque[StampedLine] = deque()
+        self._lines: deque[Entry] = deque()
         self._awake = False
         self._lost = self._counted = 0
 
     def __bool__(self) -> bool:
         return bool(self._lines)
 
-    def add(self, line: AccessLine) -> None:
+    def add(self, entry: Entry) -> None:
         lines = self._lines
         if len(lines) >= self._most:
             self._lost += 1
             return
-        lines.append((time.time_ns(), line))
+        lines.append(entry)
         if not self._awake:
             self._awake = True
             self._wake()
@@ -135,11 +165,11 @@ class AccessBuffer:
         """
         self._awake = False
 
-    def take_lines(self, most: int, until: int | None = None) -> list[StampedLine]:
-        """Return up to `most` lines in order, none newer than `until` (nanoseconds)."""
+    def take_lines(self, most: int, until: int | None = None) -> list[Entry]:
+        """Return up to `most` lines in order, none newer than `until` (microseconds since 1970)."""
         lines = self._lines
-        taken: list[StampedLine] = []
-        while lines and len(taken) < most and (until is None or lines[0][0] <= until):
+        taken: list[Entry] = []
+        while lines and len(taken) < most and (until is None or lines[0].ended <= until):
             taken.append(lines.popleft())
         return taken
 

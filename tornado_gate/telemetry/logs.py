@@ -1,4 +1,4 @@
-"""Structured logs without secrets, on the standard library. Independent of requests, except for `AccessLine`.
+"""Structured logs without secrets, on the standard library. Independent of requests, except for the `Entry` of the access log.
 
 The event loop only puts a record into a bounded queue; a thread redacts, formats and writes it. A full queue drops
 records and logs their number later: a slow terminal must not slow requests. Access log lines are not records: they wait
@@ -26,14 +26,25 @@ from typing import Any, Literal, TextIO
 
 import orjson
 
-from tornado_gate.telemetry.access_log import LOGGER, AccessBuffer, AccessLine, StampedLine
+from tornado_gate.telemetry.access_log import (
+    LOGGER,
+    AccessBuffer,
+    LineKind,
+    LineTemplate,
+    are_plain,
+    get_kind,
+    list_fields,
+    list_secret_bearing_texts,
+    render_message,
+)
+from tornado_gate.telemetry.entries import Entry
 from tornado_gate.telemetry.redaction import FIELD_CHARACTERS, MESSAGE_CHARACTERS, Scrubber
 
-__all__ = ["AccessLine", "Logging", "Scrubber", "configure", "log_access"]
+__all__ = ["Logging", "Scrubber", "configure", "log_access"]
 
 QUEUE_RECORDS = 10_000
 BATCH_SECONDS = 0.1
-BATCH_LINES = 250
+BATCH_LINES = 500
 LEVEL_OFF = logging.CRITICAL + 1
 _SECONDS_TO_FLUSH = 5.0
 
@@ -44,7 +55,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _PLAIN_VALUE = re.compile(r"[^\s\"=]+")
 
 
-def log_access(line: AccessLine) -> None:
+def log_access(entry: Entry) -> None:
     """Log one request, unless the access log is off. Call it from the event loop only.
 
     It becomes a `logging` record if `configure` was not called, or if the logger "tornado_gate.access" has a handler or a
@@ -54,10 +65,10 @@ def log_access(line: AccessLine) -> None:
         return
     lines = None if _installed is None else _installed.lines
     if lines is None or _access_log.handlers or _access_log.filters:
-        path = line.path.partition("?")[0]
-        _access_log.info("%s %s %d", line.method, path, line.status, extra={"fields": line.fields()})
+        path = entry.path.partition("?")[0]
+        _access_log.info("%s %s %d", entry.method, path, entry.status, extra={"fields": list_fields(entry)})
     else:
-        lines.add(line)
+        lines.add(entry)
 
 
 class _Formatter(logging.Formatter):
@@ -65,6 +76,7 @@ class _Formatter(logging.Formatter):
         super().__init__()
         self.scrubber = scrubber
         self._second, self._second_text = -1, ""
+        self._milliseconds, self._time = -1, ""
 
     def format(self, record: logging.LogRecord) -> str:
         traces = {"exception": record.exc_text, "stack": record.stack_info}
@@ -77,26 +89,52 @@ class _Formatter(logging.Formatter):
             {name: self.scrubber.scrub_text(text) for name, text in traces.items() if text},
         )
 
-    def format_lines(self, batch: Sequence[StampedLine]) -> str:
-        """Format access log lines as `format` would. All are searched for secrets together; single lines only after a
+    def format_lines(self, batch: Sequence[Entry]) -> str:
+        """Format access log lines as `format` would.
+
+        Lines of one kind are filled into one template. All are searched for secrets together; single lines only after a
         hit.
         """
-        texts = [line.secret_bearing_texts() for _, line in batch]
-        harmless = self.scrubber.is_clean("\n".join(texts))
-        written: list[str] = []
-        for (moment, line), text in zip(batch, texts, strict=True):
-            message, fields = line.message(), line.fields()
-            if len(text) > FIELD_CHARACTERS or not (harmless or self.scrubber.is_clean(text)):
-                message, fields = self.scrubber.scrub_text(message), self.scrubber.scrub_fields(fields)
-            written.append(self.render(self._format_time(moment), "info", LOGGER, message, fields, {}))
+        templates: dict[LineKind, LineTemplate] = {}
+        chosen: list[LineTemplate] = []
+        for entry in batch:
+            kind = get_kind(entry)
+            template = templates.get(kind)
+            if template is None:
+                template = templates[kind] = LineTemplate(entry)
+            chosen.append(template)
+        ids = [entry.request_id for entry in batch]
+        texts = [template.secret_bearing_texts for template in templates.values()]
+        is_harmless = are_plain(ids) and self.scrubber.is_clean("\n".join([*texts, *ids]))
+        if not is_harmless:
+            return "\n".join(map(self._format_line, batch)) + "\n"
+        for template in templates.values():
+            template.prepare(self._render_line)
+        written = [
+            template.fill(self._format_time(entry.ended), entry) if template.is_usable else self._format_line(entry)
+            for entry, template in zip(batch, chosen, strict=True)
+        ]
         return "\n".join(written) + "\n"
 
+    def _format_line(self, entry: Entry) -> str:
+        message, fields, text = render_message(entry), list_fields(entry), list_secret_bearing_texts(entry)
+        if len(text) > FIELD_CHARACTERS or not self.scrubber.is_clean(text):
+            message, fields = self.scrubber.scrub_text(message), self.scrubber.scrub_fields(fields)
+        return self._render_line(self._format_time(entry.ended), message, fields)
+
+    def _render_line(self, moment: str, message: str, fields: dict[str, Any]) -> str:
+        return self.render(moment, "info", LOGGER, message, fields, {})
+
     def _format_time(self, moment: int) -> str:
-        """Format nanoseconds since 1970 as `format` does; cached per second."""
-        second, rest = divmod(moment, 1_000_000_000)
-        if second != self._second:
-            self._second, self._second_text = second, datetime.fromtimestamp(second, UTC).isoformat()[:-6]
-        return f"{self._second_text}.{rest // 1_000_000:03d}Z"
+        """Format microseconds since 1970 as `format` does; cached per millisecond."""
+        milliseconds = moment // 1000
+        if milliseconds != self._milliseconds:
+            self._milliseconds = milliseconds
+            second, rest = divmod(milliseconds, 1000)
+            if second != self._second:
+                self._second, self._second_text = second, datetime.fromtimestamp(second, UTC).isoformat()[:-6]
+            self._time = f"{self._second_text}.{rest:03d}Z"
+        return self._time
 
     def render(
         self, moment: str, level: str, logger: str, message: str, fields: dict[str, Any], traces: dict[str, str]
@@ -160,7 +198,7 @@ class _Output(logging.StreamHandler[TextIO]):
         self.setFormatter(formatter)
         self._lines = formatter.format_lines
 
-    def write_lines(self, batch: Sequence[StampedLine]) -> None:
+    def write_lines(self, batch: Sequence[Entry]) -> None:
         """Write access log lines in one call. Never raises, because the writer thread must continue."""
         try:
             text = self._lines(batch)
@@ -242,7 +280,7 @@ class _Writer(QueueListener):
                 self._write_lines()
                 continue
             if record is not _WAKE_RECORD:
-                self._write_lines(None if record is None else int(record.created * 1e9))
+                self._write_lines(None if record is None else int(record.created * 1e6))
                 return record
 
     def _seconds_left(self) -> float | None:

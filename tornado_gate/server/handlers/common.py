@@ -16,14 +16,15 @@ from tornado_gate.config.model import ServerConfig
 from tornado_gate.errors import GateError, InternalError, MethodNotAllowed, NotFound, RequestError
 from tornado_gate.http import nearness
 from tornado_gate.http.forwarded import Origin, find_origin
-from tornado_gate.ledger.entries import Entry, find_outcome, select_headers
+from tornado_gate.ledger.entries import NO_HEADERS, select_headers
 from tornado_gate.pipeline import auth
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.observers import tell_observers
 from tornado_gate.pipeline.pricing import record_usage
 from tornado_gate.pipeline.snapshot import Snapshot
-from tornado_gate.telemetry.logs import AccessLine, log_access
-from tornado_gate.types import NO_TARGET, Call, Caller, Meter, Progress
+from tornado_gate.telemetry.entries import NO_CALLER, Entry, find_outcome
+from tornado_gate.telemetry.logs import log_access
+from tornado_gate.types import NO_TARGET, Call, Caller, Charge, Meter, Progress
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +34,6 @@ def lower_header_names(headers: Mapping[str, str]) -> dict[str, str]:
     lowered: dict[str, str] | None = getattr(headers, "lowered", None)  # set by `http.server.front`
     return {name.lower(): headers[name] for name in headers} if lowered is None else lowered
 
-
-UNFINISHED = frozenset({"broken", "aborted"})
-"""Outcomes of responses that the status does not show."""
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -169,78 +167,55 @@ def check_address(caller: Caller, request: RequestLine, server: ServerConfig) ->
 
 def record_request(ended: EndedRequest) -> None:
     """Count a request in the metrics, and write it to the usage ledger and the access log."""
-    gate, call, request = ended.gate, ended.call, ended.request
+    gate, call, request, server = ended.gate, ended.call, ended.request, ended.snapshot.config.server
     seconds = time.monotonic() - ended.started
     if call is None:
-        meter, progress, requested, operation = Meter(), Progress(), "", ended.operation
-        target = NO_TARGET
+        caller, meter, progress, charge, headers = NO_CALLER, Meter(), Progress(), Charge(), NO_HEADERS
+        model, operation, target = "", ended.operation, NO_TARGET
     else:
-        meter, progress, requested = call.meter, call.progress, call.model
+        caller, meter, progress, charge, model = call.caller, call.meter, call.progress, call.charge, call.model
+        headers = select_headers(call.headers)
         operation = call.operation or ended.operation  # images, for generateContent at a model for images
         target = progress.target if call.target is NO_TARGET else call.target
-    model = requested or progress.model
-    usage = meter.usage
     error_code = ended.error_code or progress.error_code
     outcome = ended.outcome or find_outcome(ended.status, error_code)
-    gate.metrics.requests.count(
-        format=ended.format,
-        operation=operation,
-        model=target.model or requested,
-        provider=target.provider,
-        status=ended.status,
-        seconds=seconds,
-        first_event_seconds=progress.first_event_seconds,
-        usage=None if progress.cached else usage,
+    client = ""
+    if server.access_log:
+        client = find_request_origin(request, server).address if server.trusted_proxies else request.remote_ip or ""
+    entry = Entry(
+        time.time_ns() // 1000,
+        ended.request_id,
+        caller,
+        target,
+        model or progress.model,
+        operation,
+        ended.format,
+        ended.status,
+        error_code,
+        outcome,
+        meter,
+        progress,
+        charge,
+        seconds * 1000,
+        headers,
+        ended.end_user,
+        b"",
+        ended.snapshot.prices,
+        "",
+        request.method or "",
+        request.path,
+        client,
+        ended.sent_bytes,
+        target.model or model,
     )
-    if outcome in UNFINISHED:
-        gate.metrics.requests.count_unfinished(target.model, target.provider, outcome)
+    gate.metrics.requests.add(entry)
     if meter.images and not progress.cached:
         gate.metrics.requests.count_images(target.model, target.provider, meter.images)
-    if call is not None and call.caller.id:
-        entry = Entry(
-            time.time_ns() // 1000,
-            ended.request_id,
-            call.caller,
-            target,
-            model,
-            operation,
-            ended.format,
-            ended.status,
-            error_code,
-            outcome,
-            meter,
-            progress,
-            call.charge,
-            seconds * 1000,
-            select_headers(call.headers),
-            ended.end_user,
-            ended.recorded_body,
-            ended.snapshot.prices,
-        )
-        record_usage(gate.admission, gate.ledger, entry)
+    if caller.id:
+        record_usage(gate.admission, gate.ledger, entry, ended.recorded_body)
+    else:
+        charge.release_body()
     if call is not None and call.additions.observers is not None:
         tell_observers(call, ended.status, error_code, outcome, seconds)
-    server = ended.snapshot.config.server
     if server.access_log:
-        log_access(
-            AccessLine(
-                method=request.method or "",
-                path=request.path,
-                status=ended.status,
-                milliseconds=seconds * 1000,
-                request_id=ended.request_id,
-                caller=call.caller.id if call else "",
-                model=model,
-                provider=target.provider,
-                upstream_model=target.upstream_model,
-                bytes_out=ended.sent_bytes,
-                usage=usage,
-                attempts=progress.attempts,
-                images=meter.images,
-                error=error_code,
-                outcome=outcome,
-                client=find_request_origin(request, server).address
-                if server.trusted_proxies
-                else request.remote_ip or "",
-            )
-        )
+        log_access(entry)

@@ -10,12 +10,12 @@ class Flusher:
     """Flushes the subjects that keep plain values. `request_flush` is for the event loop, `flush` for any thread.
 
     `LoopLagMonitor` flushes every quarter of a second while it runs. Without it, values of several processes are flushed at
-    each change, because the process that renders reads them from files.
+    each change (`is_immediate`), because the process that renders reads them from files.
     """
 
     def __init__(self, is_multiprocess: bool) -> None:
         self.lock = threading.Lock()
-        self._is_multiprocess = self._is_immediate = is_multiprocess
+        self._is_multiprocess = self.is_immediate = is_multiprocess
         self._subjects: list[Callable[[], None]] = []
 
     def add_subject(self, flush: Callable[[], None]) -> None:
@@ -24,13 +24,13 @@ class Flusher:
 
     def defer(self, deferred: bool) -> None:
         """With true, `flush` is called periodically; with false, every change is flushed immediately, also pending ones."""
-        self._is_immediate = self._is_multiprocess and not deferred
+        self.is_immediate = self._is_multiprocess and not deferred
         if not deferred:
             self.flush()
 
     def request_flush(self) -> None:
         """Flush now unless a flush will come."""
-        if self._is_immediate:
+        if self.is_immediate:
             self.flush()
 
     def flush(self) -> None:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
+from tornado_gate.telemetry.entries import UNFINISHED, Entry
 from tornado_gate.telemetry.metrics.flushing import Flusher
 from tornado_gate.telemetry.metrics.labels import MAX_CHILDREN, OTHER_LABEL, KnownLabels
 from tornado_gate.telemetry.metrics.series import SeriesFactory
-from tornado_gate.telemetry.request_counters import TOKEN_DIRECTIONS, RequestCounters, RequestLabels
-from tornado_gate.types import Usage
+from tornado_gate.telemetry.request_counters import TOKEN_DIRECTIONS, RequestLabels, observe_all, sum_tokens
 
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 FIRST_EVENT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+MAX_WAITING = 1000
+"""The number of waiting requests that causes a flush. The timer flushes four times per second."""
 
 
 class RequestMetrics:
-    """Requests are first counted in `RequestCounters`; a flush adds them to the series."""
+    """Requests wait in a queue; a flush adds them to the series, grouped by their labels."""
 
     def __init__(self, series: SeriesFactory, labels: KnownLabels, flusher: Flusher) -> None:
         self._labels = labels
         self._flusher = flusher
-        self._counters: dict[tuple[str, str, str, str, int], RequestCounters] = {}
-        self._waiting: deque[RequestCounters] = deque()
+        self._known: set[RequestLabels] = set()
+        self._waiting: deque[Entry] = deque()
         self._streams = self._streams_shown = 0
         self._make_series(series)
         flusher.add_subject(self._flush)
@@ -59,42 +62,16 @@ class RequestMetrics:
         )
         self._open_streams = series.make_gauge("tornado_gate_open_streams", "Open streamed responses.", mode="livesum")
 
-    def count(
-        self,
-        format: str,
-        operation: str,
-        model: str,
-        provider: str,
-        status: int,
-        seconds: float,
-        first_event_seconds: float | None = None,
-        usage: Usage | None = None,
-    ) -> None:
-        """Count a finished request. `model` is the name of the configured entry, "" if the request reached none."""
-        counters = self._counters.get((format, operation, model, provider, status))
-        if counters is None:  # configured names are found above
-            names = self._labels.bind_target(model, provider)
-            counters = self._get_counters(RequestLabels(format, operation, *names, status))
-        counters.add(seconds, first_event_seconds, usage)
-        if not counters.waiting:
-            counters.waiting = True
-            self._waiting.append(counters)
-            self._flusher.request_flush()
-
-    def _get_counters(self, labels: RequestLabels) -> RequestCounters:
-        if labels not in self._counters and len(self._counters) >= MAX_CHILDREN:
-            labels = RequestLabels(OTHER_LABEL, OTHER_LABEL, OTHER_LABEL, OTHER_LABEL, labels.status)
-        if labels not in self._counters:
-            self._counters[labels] = RequestCounters(labels, REQUEST_BUCKETS, FIRST_EVENT_BUCKETS)
-        return self._counters[labels]
+    def add(self, entry: Entry) -> None:
+        """Count a request that has ended. Call it from the event loop only."""
+        waiting = self._waiting
+        waiting.append(entry)
+        if self._flusher.is_immediate or len(waiting) >= MAX_WAITING:
+            self._flusher.flush()
 
     def count_images(self, model: str, provider: str, images: int) -> None:
         """Count generated images. `model` is the name of the configured entry."""
         self._images.labels(*self._labels.bind_target(model, provider)).inc(images)
-
-    def count_unfinished(self, model: str, provider: str, outcome: str) -> None:
-        """Count a response that is "broken" or "aborted". `model` is the name of the configured entry."""
-        self._unfinished.labels(*self._labels.bind_target(model, provider), outcome).inc()
 
     def count_stream_opened(self) -> None:
         self._streams += 1
@@ -105,21 +82,50 @@ class RequestMetrics:
         self._flusher.request_flush()
 
     def _flush(self) -> None:
-        for _ in range(len(self._waiting)):
-            self._waiting.popleft().flush(self._requests, self._seconds, self._first_event, self._tokens)
+        waiting, groups = self._waiting, dict[tuple[str, str, str, str, int], list[Entry]]()
+        for _ in range(len(waiting)):
+            entry = waiting.popleft()
+            key = (entry.format, entry.operation, entry.model_label, entry.target.provider, entry.status)
+            members = groups.get(key)
+            if members is None:
+                groups[key] = [entry]
+            else:
+                members.append(entry)
+        for (format, operation, model, provider, status), entries in groups.items():
+            labels = RequestLabels(format, operation, *self._labels.bind_target(model, provider), status)
+            self._count_entries(self._limit_labels(labels), entries)
         streams = self._streams
         if streams != self._streams_shown:
             self._open_streams.set(streams)
             self._streams_shown = streams
 
+    def _limit_labels(self, labels: RequestLabels) -> RequestLabels:
+        if labels not in self._known and len(self._known) >= MAX_CHILDREN:
+            labels = RequestLabels(OTHER_LABEL, OTHER_LABEL, OTHER_LABEL, OTHER_LABEL, labels.status)
+        self._known.add(labels)
+        return labels
+
+    def _count_entries(self, labels: RequestLabels, entries: Sequence[Entry]) -> None:
+        """Add requests with the same labels to the series. A series whose value would be zero is not created."""
+        format, operation, model, provider, status = labels
+        self._requests.labels(format, operation, model, provider, str(status)).inc(len(entries))
+        observe_all(self._seconds.labels(format, operation), [entry.total_ms / 1000 for entry in entries])
+        first_events = [seconds for entry in entries if (seconds := entry.progress.first_event_seconds) is not None]
+        if first_events:
+            observe_all(self._first_event.labels(format, operation, provider), first_events)
+        usages = [usage for entry in entries if (usage := entry.meter.usage) is not None and not entry.progress.cached]
+        for direction, tokens in sum_tokens(usages):
+            self._tokens.labels(model, provider, direction).inc(tokens)
+        for entry in entries:
+            if entry.outcome in UNFINISHED:
+                bound = self._labels.bind_target(entry.target.model, entry.target.provider)
+                self._unfinished.labels(*bound, entry.outcome).inc()
+
     def forget_unknown(self) -> list[RequestLabels]:
-        """Forget the counters of names that the configuration no longer has; return their labels."""
-        gone = [
-            key for key in self._counters.values() if not self._labels.has_target(key.labels.model, key.labels.provider)
-        ]
-        for counters in gone:
-            del self._counters[counters.labels]
-        return [counters.labels for counters in gone]
+        """Forget the labels with names that the configuration no longer has, and return them."""
+        gone = [labels for labels in self._known if not self._labels.has_target(labels.model, labels.provider)]
+        self._known.difference_update(gone)
+        return gone
 
     def remove_series(self, labels: RequestLabels) -> None:
         self._requests.remove(*labels[:4], str(labels.status))
