@@ -242,7 +242,7 @@ def test_whatever_happens_nothing_is_left_and_the_excess_is_one_body(steps: list
             claim.release()
         await asyncio.gather(*tasks)
         assert budget.held == budget.waiting == 0
-        assert not budget._shares
+        assert not budget._bodies
         assert not budget._incomplete
 
     run(main())

@@ -26,7 +26,7 @@ def test_the_loop_runs_while_a_body_is_processed() -> None:
     asyncio.run(main())
 
 
-def test_another_account_waits_for_one_piece_of_work_only() -> None:
+def test_another_account_waits_for_at_most_one_body() -> None:
     async def main() -> None:
         worker, go, order = BodyWorker(), threading.Event(), []
         first = [asyncio.ensure_future(worker.run("a", go.wait))]
@@ -42,7 +42,7 @@ def test_another_account_waits_for_one_piece_of_work_only() -> None:
     asyncio.run(main())
 
 
-def test_what_the_work_raises_is_raised() -> None:
+def test_an_error_of_the_work_is_raised() -> None:
     async def main() -> None:
         worker, budget = BodyWorker(), BodyBudget(1 << 20, "x")
         with pytest.raises(TooLarge):
@@ -54,7 +54,7 @@ def test_what_the_work_raises_is_raised() -> None:
     asyncio.run(main())
 
 
-def test_work_that_hangs_ends_and_the_next_gets_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_work_ends_and_the_next_work_gets_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_worker, "WORK_SECONDS", 0.05)
 
     async def main() -> None:
@@ -70,7 +70,7 @@ def test_work_that_hangs_ends_and_the_next_gets_another_thread(monkeypatch: pyte
     asyncio.run(main())
 
 
-def test_no_account_is_remembered() -> None:
+def test_accounts_without_work_are_removed() -> None:
     async def main() -> None:
         worker = BodyWorker()
         for number in range(10):

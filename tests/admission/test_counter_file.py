@@ -24,7 +24,7 @@ from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Bound
 
 
-def test_a_full_disk_is_an_error_and_no_death_by_sigbus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_raises_an_error_instead_of_sigbus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every page has its place on the disk before it is mapped."""
     file = CounterFile(tmp_path / "counters")
 
@@ -92,7 +92,7 @@ async def admit(store: EmbeddedStore, bound: Bound) -> bool:
     return outcome.moment is not None
 
 
-def test_counters_within_the_room_are_never_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_within_the_capacity_are_never_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(store: EmbeddedStore, metrics: Metrics, wall: list[int]) -> None:
         bounds = make_windows(ROOM)
         for bound in bounds:
@@ -104,7 +104,7 @@ def test_counters_within_the_room_are_never_dropped(tmp_path: Path, monkeypatch:
     run(tmp_path, monkeypatch, test)
 
 
-def test_of_too_many_counters_the_longest_unused_windows_leave_and_are_counted(
+def test_if_there_are_too_many_counters_the_longest_unused_windows_are_dropped_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not one that only refuses: its caller is at the limit and would exceed it."""
@@ -124,7 +124,7 @@ def test_of_too_many_counters_the_longest_unused_windows_leave_and_are_counted(
     run(tmp_path, monkeypatch, test)
 
 
-def test_open_requests_leave_last_and_budgets_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_budgets_are_dropped_first_and_open_requests_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long ago the open requests began: they would be forgotten until they end. A budget is in the ledger."""
 
     async def test(store: EmbeddedStore, metrics: Metrics, wall: list[int]) -> None:
@@ -146,7 +146,7 @@ def test_open_requests_leave_last_and_budgets_first(tmp_path: Path, monkeypatch:
     run(tmp_path, monkeypatch, test)
 
 
-def test_open_requests_of_a_dead_process_take_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_requests_of_a_dead_process_use_no_capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = """
 import asyncio, os, sys
 from pathlib import Path
@@ -174,7 +174,7 @@ asyncio.run(main())
     run(tmp_path, monkeypatch, test)
 
 
-def test_a_disk_that_becomes_full_stops_no_process_and_leaves_nothing(
+def test_a_disk_that_becomes_full_stops_no_process_and_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file must grow and cannot: requests are not counted, other processes get the lock, no descriptor is lost."""
@@ -212,7 +212,7 @@ def test_a_disk_that_becomes_full_stops_no_process_and_leaves_nothing(
     asyncio.run(run())
 
 
-def test_a_change_that_cannot_be_made_keeps_no_other_process_from_its_turn(tmp_path: Path) -> None:
+def test_a_failed_change_does_not_keep_the_lock_from_other_processes(tmp_path: Path) -> None:
     async def run() -> None:
         store, other = EmbeddedStore(tmp_path), EmbeddedStore(tmp_path)
         bound = make_bound("key", "a", "tokens_per_minute", 1000)
@@ -244,7 +244,7 @@ def find_slots(file: CounterFile, count: int) -> list[int]:
     return slots
 
 
-def test_a_counter_that_another_process_created_takes_no_second_slot(tmp_path: Path) -> None:
+def test_a_counter_that_another_process_created_gets_no_second_slot(tmp_path: Path) -> None:
     """The file is replaced when three quarters of its slots are taken: not before, and not by counters that exist."""
     path = tmp_path / "counters"
     first, second = open_file(path), open_file(path)
@@ -260,7 +260,7 @@ def test_a_counter_that_another_process_created_takes_no_second_slot(tmp_path: P
         file.close()
 
 
-def test_a_process_waits_for_its_turn_and_then_opens_the_file_that_another_one_made(tmp_path: Path) -> None:
+def test_a_process_waits_for_the_lock_and_then_opens_the_file_that_another_process_created(tmp_path: Path) -> None:
     path = tmp_path / "counters"
     first, second = open_file(path), open_file(path)
     assert first.try_lock()

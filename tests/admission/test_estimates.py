@@ -28,7 +28,7 @@ ROUTE = Route("POST", "/plain", "chat")
         ({"most": 100, "options": None}, 100),
     ],
 )
-def test_each_of_several_answers_may_be_as_long_as_the_limit(body: Any, tokens: int) -> None:
+def test_each_of_several_responses_may_be_as_long_as_the_limit(body: Any, tokens: int) -> None:
     limits, counts = ("most", "options.most"), ("n", "options.samples")
     route = Route("POST", "/plain", "chat", answer_limits=limits, answer_counts=counts)
     estimate = estimate_request("chat", route, body, 7)
@@ -36,12 +36,12 @@ def test_each_of_several_answers_may_be_as_long_as_the_limit(body: Any, tokens: 
 
 
 @pytest.mark.parametrize("operation", ["chat", "images", "image_edits", "speech", "transcription"])
-def test_an_answer_without_a_limit_is_as_long_as_usual(operation: str) -> None:
+def test_a_response_without_a_limit_has_the_usual_length(operation: str) -> None:
     least, most = estimate_request(operation, ROUTE, {}, 7).list_quantities(4000)
     assert (least.output_tokens, most.output_tokens) == (0, 4000)
 
 
-def test_embeddings_have_no_answer_to_pay_for() -> None:
+def test_embeddings_have_no_response_tokens() -> None:
     assert [each.output_tokens for each in estimate_request("embeddings", ROUTE, {}, 7).list_quantities(4000)] == [0, 0]
 
 
@@ -58,13 +58,13 @@ VARIANTS = {"1024x1024": 40, "hd 1024x1024": 80, "hd 1792x1024": 120}
         ({"n": 2}, 8),
     ],
 )
-def test_an_image_costs_what_its_size_costs_or_else_the_least(body: Any, cents: int) -> None:
+def test_an_image_has_the_price_of_its_size_or_else_the_lowest_price(body: Any, cents: int) -> None:
     price = Price(per_image={name: milli * 10**12 for name, milli in VARIANTS.items()})
     estimate = estimate_request("images", ROUTE, body, 7)
     assert estimate_cost(price, estimate.quantities) == cents * NANO // 100
     assert estimate_cost(None, estimate.quantities) == 0
 
 
-def test_a_cost_that_is_unknown_reserves_nothing() -> None:
+def test_an_unknown_cost_reserves_no_money() -> None:
     rates = TokenRates(**dict.fromkeys(TokenRates.__struct_fields__))
     assert estimate_cost(Price(rates=rates), estimate_request("chat", ROUTE, {}, 7).quantities) == 0

@@ -38,7 +38,7 @@ def fill(overload: Overload, account: str) -> int:
     return count
 
 
-def test_one_account_alone_gets_half_of_the_requests_and_the_next_half_of_the_rest() -> None:
+def test_one_account_alone_gets_half_of_the_requests_and_the_next_a_quarter() -> None:
     overload, reasons = make_overload(open_requests=99)
     assert [fill(overload, name) for name in "abc"] == [50, 25, 12]
     assert reasons == ["open_requests"] * 3
@@ -46,7 +46,7 @@ def test_one_account_alone_gets_half_of_the_requests_and_the_next_half_of_the_re
     assert overload.open == 88
 
 
-def test_a_request_that_ends_makes_room() -> None:
+def test_a_request_may_start_after_another_has_ended() -> None:
     overload, _ = make_overload(open_requests=9)
     most = fill(overload, "a")
     overload.leave("a")
@@ -56,7 +56,7 @@ def test_a_request_that_ends_makes_room() -> None:
     assert (overload.open, overload._held) == (0, {})
 
 
-def test_a_lower_limit_of_a_reload_holds_for_the_next_request() -> None:
+def test_a_lower_limit_of_a_reload_applies_to_the_next_request() -> None:
     overload, _ = make_overload()
     for _ in range(10):
         overload.enter("a")
@@ -82,7 +82,7 @@ def test_a_loop_that_lags_for_a_second_admits_one_request_of_each_account() -> N
     assert overload.explain_overload() == ""
 
 
-def test_the_bound_of_the_lag_can_be_off() -> None:
+def test_the_limit_of_the_lag_can_be_off() -> None:
     overload, _ = make_overload(loop_lag_seconds=0.0)
     for _ in range(LAGGING_TICKS * 2):
         overload.note_delay(60)
@@ -90,7 +90,7 @@ def test_the_bound_of_the_lag_can_be_off() -> None:
     overload.enter("a")
 
 
-def test_while_memory_is_short_a_few_requests_in_all_are_admitted() -> None:
+def test_while_memory_is_short_a_few_requests_of_all_accounts_are_admitted() -> None:
     memory = Memory()
     overload, reasons = make_overload(memory, memory_bytes=1000)
     memory.used = 1001
@@ -116,7 +116,7 @@ def write(folder: Path, **files: str) -> None:
         (folder / name.replace("__", ".")).write_text(text, encoding="ascii")
 
 
-def test_the_lowest_limit_of_the_groups_holds_and_inactive_files_do_not_count(tmp_path: Path) -> None:
+def test_the_lowest_limit_of_the_groups_applies_and_inactive_files_do_not_count(tmp_path: Path) -> None:
     groups = tmp_path / "groups"
     groups.write_text("0::/outer/inner\n", encoding="ascii")
     write(tmp_path / "outer", memory__max="1000\n", memory__current="700\n", memory__stat="anon 5\ninactive_file 300\n")

@@ -81,7 +81,7 @@ def test_two_stores_together_admit_exactly_the_limit(make_store: MakeStore, subj
     asyncio.run(run())
 
 
-def test_nothing_is_reserved_when_one_bound_refuses(make_store: MakeStore, subject: str) -> None:
+def test_no_amount_is_reserved_if_one_bound_rejects_the_request(make_store: MakeStore, subject: str) -> None:
     async def run() -> None:
         store = make_store()
         wide = make_bound("key", subject, "requests_per_minute", 10)
@@ -97,7 +97,7 @@ def test_nothing_is_reserved_when_one_bound_refuses(make_store: MakeStore, subje
     asyncio.run(run())
 
 
-def test_what_was_not_used_is_returned_and_what_was_used_beyond_counts(make_store: MakeStore, subject: str) -> None:
+def test_unused_amounts_are_returned_and_usage_beyond_the_estimate_counts(make_store: MakeStore, subject: str) -> None:
     async def run() -> None:
         store = make_store()
         tokens = make_bound("key", subject, "tokens_per_minute", 100)
@@ -117,7 +117,7 @@ def test_what_was_not_used_is_returned_and_what_was_used_beyond_counts(make_stor
     asyncio.run(run())
 
 
-def test_what_was_admitted_yesterday_or_last_month_is_not_returned_today(make_store: MakeStore, subject: str) -> None:
+def test_amounts_of_yesterday_or_last_month_are_not_returned_today(make_store: MakeStore, subject: str) -> None:
     async def run() -> None:
         store = make_store()
         bounds = tuple(make_bound("key", subject, f"tokens_per_{each}", 1000) for each in ("day", "month"))
@@ -132,7 +132,9 @@ def test_what_was_admitted_yesterday_or_last_month_is_not_returned_today(make_st
     asyncio.run(run())
 
 
-def test_a_budget_begins_anew_at_midnight_utc_and_a_clock_set_back_frees_nothing(tmp_path: Path, subject: str) -> None:
+def test_a_budget_starts_again_at_midnight_utc_and_a_clock_set_back_frees_no_amount(
+    tmp_path: Path, subject: str
+) -> None:
     async def run() -> None:
         now = [datetime(2026, 11, 30, 23, 59, 58, tzinfo=UTC).timestamp()]
         store = EmbeddedStore(tmp_path, wall=lambda: now[0])
@@ -183,7 +185,7 @@ def test_the_ledger_is_read_before_a_budget_is_used_and_only_raises_it(make_stor
     asyncio.run(run())
 
 
-def test_a_new_store_of_the_same_counters_goes_on(make_store: MakeStore, subject: str) -> None:
+def test_a_new_store_continues_with_the_same_counters(make_store: MakeStore, subject: str) -> None:
     async def run() -> None:
         bounds = tuple(make_bound("key", subject, name, 50) for name in ("requests_per_minute", "tokens_per_month"))
         first = make_store()
@@ -218,7 +220,9 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("kind", ["embedded", "valkey"])
-def test_the_places_of_a_killed_process_become_free(kind: str, tmp_path: Path, valkey: Valkey, subject: str) -> None:
+def test_the_open_requests_of_a_killed_process_are_removed(
+    kind: str, tmp_path: Path, valkey: Valkey, subject: str
+) -> None:
     place = str(tmp_path) if kind == "embedded" else valkey.url
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, kind, place, subject], stdout=subprocess.PIPE)
     assert holder.stdout is not None
@@ -269,7 +273,7 @@ def test_open_requests_are_counted_again_after_valkey_lost_them(valkey: Valkey, 
     asyncio.run(run())
 
 
-def test_a_process_that_did_not_run_for_a_while_does_not_give_valkey_up() -> None:
+def test_a_process_that_did_not_run_for_a_while_still_uses_valkey() -> None:
     async def answer_late() -> str:
         await asyncio.sleep(TIMEOUT_SECONDS + 0.05)
         return "answer"
@@ -285,7 +289,7 @@ def test_a_process_that_did_not_run_for_a_while_does_not_give_valkey_up() -> Non
     asyncio.run(run())
 
 
-def test_a_hanging_valkey_is_given_up_within_the_time_limit(valkey: Valkey, subject: str) -> None:
+def test_a_hanging_valkey_is_not_used_after_the_time_limit(valkey: Valkey, subject: str) -> None:
     async def run() -> None:
         store = RedisStore(valkey.url)
         bound = make_bound("key", subject, "requests_per_minute", 2)
@@ -318,7 +322,7 @@ def test_the_file_grows_while_two_processes_use_it(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_damaged_file_begins_anew(tmp_path: Path) -> None:
+def test_a_damaged_file_is_created_again(tmp_path: Path) -> None:
     (tmp_path / "counters").write_bytes(b"something else")
 
     async def run() -> None:
@@ -390,9 +394,7 @@ def test_a_lease_that_expired_is_counted_again_although_a_request_renewed_it(val
     asyncio.run(run())
 
 
-def test_a_clock_that_was_wrong_for_a_while_leaves_no_budget_that_never_begins_anew(
-    tmp_path: Path, subject: str
-) -> None:
+def test_after_a_clock_was_wrong_for_a_while_every_budget_still_starts_again(tmp_path: Path, subject: str) -> None:
     async def run() -> None:
         now = [datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()]
         store = EmbeddedStore(tmp_path, wall=lambda: now[0])
@@ -418,7 +420,7 @@ def test_a_clock_that_was_wrong_for_a_while_leaves_no_budget_that_never_begins_a
     asyncio.run(run())
 
 
-def test_what_a_wrong_clock_of_valkey_has_counted_does_not_stay(valkey: Valkey, subject: str) -> None:
+def test_amounts_counted_by_a_wrong_clock_of_valkey_are_removed(valkey: Valkey, subject: str) -> None:
     async def run() -> None:
         store = RedisStore(valkey.url)
         day, minute = (make_bound("key", subject, name, 10) for name in ("tokens_per_day", "requests_per_minute"))
@@ -433,7 +435,7 @@ def test_what_a_wrong_clock_of_valkey_has_counted_does_not_stay(valkey: Valkey, 
     asyncio.run(run())
 
 
-def test_a_valkey_without_memory_is_given_up_and_gets_what_is_returned_when_it_has_some(
+def test_a_valkey_without_memory_is_not_used_and_gets_returned_amounts_when_it_has_memory(
     valkey: Valkey, subject: str
 ) -> None:
     """Of a script, it refuses only the first write that needs memory."""

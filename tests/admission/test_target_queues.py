@@ -44,7 +44,7 @@ async def begin(queue: TargetQueue, account: str, rules: TargetConcurrency = RUL
 
 
 @pytest.mark.gen_test
-async def test_requests_beyond_the_places_wait_for_one(store: EmbeddedStore) -> None:
+async def test_requests_without_a_slot_wait(store: EmbeddedStore) -> None:
     queue, told = make_queue(store)
     first, second, third = [await begin(queue, "a") for _ in range(3)]
     assert (first.done(), second.done(), third.done()) == (True, True, False)
@@ -75,7 +75,7 @@ async def test_the_account_with_the_fewest_running_requests_is_next(store: Embed
 
 
 @pytest.mark.gen_test
-async def test_an_account_leaves_places_of_the_queue_to_others(store: EmbeddedStore) -> None:
+async def test_an_account_cannot_fill_the_queue(store: EmbeddedStore) -> None:
     queue, told = make_queue(store)
     held = [await queue.enter("a", RULES) for _ in range(2)]
     waiting = [await begin(queue, "a") for _ in range(2)]
@@ -93,7 +93,7 @@ async def test_an_account_leaves_places_of_the_queue_to_others(store: EmbeddedSt
 
 
 @pytest.mark.gen_test
-async def test_without_a_queue_a_request_is_refused_at_once(store: EmbeddedStore) -> None:
+async def test_without_a_queue_a_request_is_rejected_immediately(store: EmbeddedStore) -> None:
     queue, _ = make_queue(store)
     rules = TargetConcurrency(most=1, queue=0)
     leave = await queue.enter("a", rules)
@@ -116,7 +116,7 @@ async def test_a_request_waits_for_a_limited_time(store: EmbeddedStore) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_request_whose_caller_leaves_gives_its_place_to_the_next(store: EmbeddedStore) -> None:
+async def test_the_next_request_gets_the_slot_of_a_request_whose_caller_disconnected(store: EmbeddedStore) -> None:
     queue, told = make_queue(store)
     rules = TargetConcurrency(most=1, queue=4)
     leave = await queue.enter("a", rules)
@@ -131,7 +131,7 @@ async def test_a_request_whose_caller_leaves_gives_its_place_to_the_next(store: 
 
 
 @pytest.mark.gen_test
-async def test_a_request_that_is_cancelled_as_its_place_comes_gives_it_back(store: EmbeddedStore) -> None:
+async def test_a_request_that_is_cancelled_as_it_gets_a_slot_releases_it(store: EmbeddedStore) -> None:
     queue, told = make_queue(store)
     rules = TargetConcurrency(most=1, queue=4)
     leave = await queue.enter("a", rules)
@@ -144,7 +144,7 @@ async def test_a_request_that_is_cancelled_as_its_place_comes_gives_it_back(stor
 
 
 @pytest.mark.gen_test
-async def test_a_place_is_not_given_to_a_request_that_has_just_been_cancelled(store: EmbeddedStore) -> None:
+async def test_a_request_that_has_just_been_cancelled_gets_no_slot(store: EmbeddedStore) -> None:
     queue, told = make_queue(store)
     rules = TargetConcurrency(most=1, queue=4)
     leave = await queue.enter("a", rules)
@@ -158,7 +158,7 @@ async def test_a_place_is_not_given_to_a_request_that_has_just_been_cancelled(st
 
 
 @pytest.mark.gen_test
-async def test_a_lower_limit_holds_from_the_next_request_on(store: EmbeddedStore) -> None:
+async def test_a_lower_limit_applies_from_the_next_request_on(store: EmbeddedStore) -> None:
     queue, told = make_queue(store)
     held = [await queue.enter("a", RULES) for _ in range(2)]
     waiting = await begin(queue, "b", TargetConcurrency(most=1, queue=4))
@@ -173,7 +173,7 @@ async def test_a_lower_limit_holds_from_the_next_request_on(store: EmbeddedStore
 
 
 @pytest.mark.gen_test
-async def test_processes_share_the_places_and_the_queue(store: EmbeddedStore, tmp_path: Path) -> None:
+async def test_processes_share_the_slots_and_the_queue(store: EmbeddedStore, tmp_path: Path) -> None:
     (queue, _), (other, told) = make_queue(store), make_queue(EmbeddedStore(tmp_path))
     rules = TargetConcurrency(most=2, queue=3)
     first, second = await queue.enter("a", rules), await other.enter("b", rules)
@@ -190,7 +190,7 @@ async def test_processes_share_the_places_and_the_queue(store: EmbeddedStore, tm
 
 
 @pytest.mark.gen_test
-async def test_no_process_keeps_its_places_while_others_wait(
+async def test_no_process_keeps_its_slots_while_others_wait(
     store: EmbeddedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (queue, _), (other, _) = make_queue(store), make_queue(EmbeddedStore(tmp_path))
@@ -206,7 +206,7 @@ async def test_no_process_keeps_its_places_while_others_wait(
 
 
 @pytest.mark.gen_test
-async def test_the_places_of_a_process_that_has_died_become_free(store: EmbeddedStore, tmp_path: Path) -> None:
+async def test_the_slots_of_a_dead_process_become_free(store: EmbeddedStore, tmp_path: Path) -> None:
     dead = EmbeddedStore(tmp_path)
     (queue, _), (other, _) = make_queue(store), make_queue(dead)
     rules = TargetConcurrency(most=1, queue=9)
@@ -231,7 +231,7 @@ async def test_without_the_store_a_process_counts_its_own_requests(tmp_path: Pat
 
 
 @pytest.mark.gen_test
-async def test_queues_of_removed_entries_are_forgotten_when_their_requests_have_ended(store: EmbeddedStore) -> None:
+async def test_queues_of_removed_entries_are_removed_when_their_requests_have_ended(store: EmbeddedStore) -> None:
     told = Told()
     queues = TargetQueues(store, told.report, told.reasons.append)
     busy, idle = queues.find("busy"), queues.find("idle")

@@ -26,9 +26,7 @@ def make_slot() -> memoryview:
 
 @settings(max_examples=150, deadline=None)
 @given(start=st.integers(0, 10**9), limit=st.integers(1, 20), steps=STEPS)
-def test_in_no_60_seconds_more_than_the_limit_is_admitted(
-    start: int, limit: int, steps: list[tuple[int, int, bool]]
-) -> None:
+def test_no_60_seconds_have_more_than_the_limit(start: int, limit: int, steps: list[tuple[int, int, bool]]) -> None:
     words, now, admitted = make_slot(), start, []
     for pause, amount, returns in steps:
         now += pause
@@ -59,7 +57,7 @@ def check_wait(words: memoryview, now: int, excess: int, limit: int, amount: int
         assert counters.advance_window(earlier, 0, now + round(wait * 1000) - 2) + amount > limit
 
 
-def test_a_burst_may_be_repeated_after_60_seconds_and_is_told_so() -> None:
+def test_a_burst_may_be_repeated_after_60_seconds_and_the_error_says_so() -> None:
     words = make_slot()
     counters.advance_window(words, 0, 1_000_250)
     counters.add_to_window(words, 0, 1_000_250, 3)
@@ -69,14 +67,14 @@ def test_a_burst_may_be_repeated_after_60_seconds_and_is_told_so() -> None:
     assert counters.advance_window(words, 0, 1_060_251) == 0
 
 
-def test_a_clock_that_began_anew_with_the_machine_begins_a_new_window() -> None:
+def test_a_clock_that_restarted_with_the_machine_begins_a_new_window() -> None:
     words = make_slot()
     counters.advance_window(words, 0, 10**9)
     counters.add_to_window(words, 0, 10**9, 7)
     assert counters.advance_window(words, 0, 5_000) == 0
 
 
-def test_sums_are_computed_anew_after_a_process_died_in_the_middle_of_a_change() -> None:
+def test_sums_are_computed_again_after_a_process_died_in_the_middle_of_a_change() -> None:
     words = make_slot()
     words[counters.KIND] = counters.WINDOW
     counters.advance_window(words, 0, 5_000)

@@ -24,7 +24,7 @@ def unsized(body: bytes) -> bytes:
 
 
 def is_free(resource: SharedResource) -> bool:
-    return not (resource._held_by_all or resource._held or resource._queues)
+    return not (resource.held or resource._held_by or resource._queues)
 
 
 @pytest.mark.gen_test(timeout=60)
@@ -40,7 +40,7 @@ async def test_the_files_of_one_request_are_bounded_together(names: Names, site:
         assert error.code == "too_large"
         assert "files of this request" in error.message
         assert str(3 * SIZE) in error.message
-        assert fetcher.memory._held == {"account": 3 * SIZE * COPIES}
+        assert fetcher.memory._held_by == {"account": 3 * SIZE * COPIES}
         assert (await fetch_image(fetcher.for_request("account", closing), site)).data == PNG
     assert is_free(fetcher.memory)
     assert is_free(fetcher._places)

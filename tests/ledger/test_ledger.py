@@ -222,7 +222,7 @@ def test_adding_never_waits_for_the_database(
 def test_a_row_that_cannot_be_made_does_not_stop_the_others(
     ledger: Ledger, database: Database, metrics: CountedMetrics
 ) -> None:
-    ledger.add(make_entry("bad", headers=None))
+    ledger.add(make_entry("bad", headers=object()))
     ledger.add(make_entry("r0"))
     assert ledger.flush()
     assert list_requests(database) == ["r0"]

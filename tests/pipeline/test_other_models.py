@@ -10,7 +10,7 @@ import pytest
 from tornado_gate.errors import NotAllowed
 from tornado_gate.pipeline.other_models import check_message, check_other_models, find_other_models
 from tornado_gate.types import Caller
-from tornado_gate.wire import other_models
+from tornado_gate_openai.fields import route_members
 
 LIMITED = Caller(id="k", account="a", models=("gpt-*",))
 
@@ -28,25 +28,25 @@ LIMITED = Caller(id="k", account="a", models=("gpt-*",))
     ],
 )  # fmt: skip
 def test_the_models_of_a_body_are_found_at_their_places(body: Any, found: list[tuple[str, str]]) -> None:
-    assert list(find_other_models(other_models.CHAT, body)) == found
+    assert list(find_other_models(route_members.CHAT_MODELS, body)) == found
 
 
 @pytest.mark.parametrize("model", ["other", "x" * 100_000, "gpt-" + "x" * 300, ""])
 def test_a_limited_key_may_not_name_another_model(model: str) -> None:
     body = {"tools": [{"model": "GPT-x"}, {"model": model}]}
     with pytest.raises(NotAllowed) as refused:
-        check_other_models(LIMITED, other_models.CHAT, body)
+        check_other_models(LIMITED, route_members.CHAT_MODELS, body)
     assert (refused.value.param, refused.value.code) == ("tools.1.model", "model_not_allowed")
     assert len(refused.value.message) < 300
-    check_other_models(Caller(id="k", account="a"), other_models.CHAT, body)
+    check_other_models(Caller(id="k", account="a"), route_members.CHAT_MODELS, body)
 
 
 def test_a_message_that_is_no_json_is_left_to_the_format() -> None:
-    check_message(LIMITED, other_models.REALTIME, "{")
+    check_message(LIMITED, route_members.REALTIME_MODELS, "{")
 
 
 def test_a_body_with_very_many_members_is_walked_fast() -> None:
     items = [{"type": "message", "role": "user", "content": "x", "id": str(number)} for number in range(25_000)]
     began = time.process_time()
-    assert not list(find_other_models(other_models.RESPONSES, {"input": items, "tools": []}))
+    assert not list(find_other_models(route_members.RESPONSE_MODELS, {"input": items, "tools": []}))
     assert time.process_time() - began < 0.5

@@ -24,7 +24,7 @@ from tornado_gate import format_impl, lazy_import
 from tornado_gate.cli import cli
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.lazy_import import take_waiting
-from tornado_gate.wire import formats
+from tornado_gate.wire import conversation_formats as formats
 from tornado_gate_anthropic.wire import messages
 from tornado_gate_openai.wire import chat
 

@@ -53,8 +53,8 @@ def limit(services: Services, **limits: Any) -> None:
 
 def assert_nothing_held(services: Services) -> None:
     assert services.bodies.held == services.forms.held == 0
-    assert not services.bodies._shares
-    assert not services.forms._shares
+    assert not services.bodies._bodies
+    assert not services.forms._bodies
     assert len(services.rates) == 0
     assert services.gate.requests.count == 0
 
@@ -305,6 +305,25 @@ async def test_a_budget_that_stays_full_is_not_ready_and_metrics_show_it(
     waiting.release()
     assert (await ask("/readyz")).code == 200
     assert 'tornado_gate_body_bytes{storage="memory"} 0.0' in (await ask("/metrics")).body.decode()
+
+
+@pytest.mark.gen_test(timeout=30)
+async def test_the_memory_that_accounts_share_is_a_metric(services: Services, ask: Ask) -> None:
+    large = services.gate.pools.large_responses.open_reader("a")
+    large.hold(3000)
+    forget = services.turns.keep("a", 2000)
+    assert forget is not None
+    await services.fetcher.memory.reserve("a", 1000, 1, "busy")
+    held = {"large_responses": 3000, "kept_turns": 2000, "fetched_files": 1000}
+    shown = (await ask("/metrics")).body.decode()
+    for resource, size in held.items():
+        assert f'tornado_gate_shared_bytes{{resource="{resource}"}} {size:.1f}' in shown
+    large.release()
+    forget()
+    services.fetcher.memory.release("a", 1000)
+    shown = (await ask("/metrics")).body.decode()
+    for resource in held:
+        assert f'tornado_gate_shared_bytes{{resource="{resource}"}} 0.0' in shown
 
 
 @pytest.mark.gen_test(timeout=30)

@@ -65,7 +65,7 @@ class Upstream(FakeProvider):
 
     @property
     def keys(self) -> list[str]:
-        """The keys with which it was asked."""
+        """The keys of its calls."""
         return [call.target.api_key.partition("-")[0] for call in self.asked]
 
 
@@ -86,8 +86,8 @@ class Setup:
         secrets = tuple(map(Secret, keys))
         first = Secret(keys[0]) if keys else Secret("")
         provided = {
-            name: replace(one, api_key=first, api_keys=secrets if len(keys) > 1 else ())
-            for name, one in config.providers.items()
+            name: replace(entry, api_key=first, api_keys=secrets if len(keys) > 1 else ())
+            for name, entry in config.providers.items()
         }
         self.config: Config = replace(config, providers=provided)
         self.gate: Gate = make_gate(tmp_path, self.config, **self.upstreams)
@@ -113,7 +113,7 @@ class Setup:
 def make_request(
     gate: Gate, closing: AsyncExitStack, account: str, model: str, headers: dict[str, str]
 ) -> tuple[types.Call, types.WireRequest]:
-    route = next(one for one in gate.snapshot.formats["plain"].routes if one.operation == "chat")
+    route = next(route for route in gate.snapshot.formats["plain"].routes if route.operation == "chat")
     body = {"model": model, "ask": "hi"}
     wire = types.WireRequest(
         route=route, path=route.path, path_arguments={}, query={}, headers=headers, raw=orjson.dumps(body), json=body
@@ -149,7 +149,7 @@ def test_keys_take_turns_and_each_is_configured_by_the_plugin(keyed: Setup) -> N
 
 
 @pytest.mark.parametrize("error", [refused(401), refused(402), refused(403), LIMITED], ids=lambda error: error.code)
-def test_a_refused_or_limited_key_is_replaced_within_the_request_and_rests(keyed: Setup, error: Exception) -> None:
+def test_a_refused_or_limited_key_is_replaced_within_the_request_and_suspended(keyed: Setup, error: Exception) -> None:
     up = keyed.upstreams["up"]
     up.refusals[KEYS[0]] = error
     keyed.run(6)
@@ -157,7 +157,7 @@ def test_a_refused_or_limited_key_is_replaced_within_the_request_and_rests(keyed
     assert keyed.gate.health.circuits.find(up.asked[0].target) is None  # no circuit counts it
 
 
-def test_a_limited_key_is_back_after_its_retry_after(keyed: Setup) -> None:
+def test_a_limited_key_is_used_again_after_its_retry_after(keyed: Setup) -> None:
     up = keyed.upstreams["up"]
     up.refusals[KEYS[0]] = LIMITED
     keyed.run(3)
@@ -187,7 +187,7 @@ def test_a_limit_concerns_one_model_of_the_key_and_a_refusal_all(tmp_path: Path)
     assert up.keys.count("first") == 3
 
 
-def test_with_every_key_at_rest_one_is_tried_all_the_same(keyed: Setup) -> None:
+def test_a_suspended_key_is_tried_if_all_keys_are_suspended(keyed: Setup) -> None:
     up = keyed.upstreams["up"]
     up.refusals = dict.fromkeys(KEYS, LIMITED)
     with pytest.raises(errors.UpstreamRateLimited) as caught:
@@ -199,7 +199,7 @@ def test_with_every_key_at_rest_one_is_tried_all_the_same(keyed: Setup) -> None:
     assert len(up.keys) == 4
 
 
-def test_the_only_key_rests_while_it_is_limited_and_not_when_it_is_refused(tmp_path: Path) -> None:
+def test_the_only_key_is_suspended_while_it_is_limited_and_not_when_it_is_refused(tmp_path: Path) -> None:
     setup = Setup(tmp_path, make_entry(*targets("up", "other", up=1000)), "up", "other", keys=KEYS[:1])
     up = setup.upstreams["up"]
     up.refusals[KEYS[0]] = refused(401)
@@ -209,7 +209,7 @@ def test_the_only_key_rests_while_it_is_limited_and_not_when_it_is_refused(tmp_p
     up.refusals[KEYS[0]] = LIMITED
     setup.run(4)
     assert len(up.asked) == 3
-    changed = {name: replace(one, api_key=Secret(KEYS[1])) for name, one in setup.config.providers.items()}
+    changed = {name: replace(entry, api_key=Secret(KEYS[1])) for name, entry in setup.config.providers.items()}
 
     async def main() -> None:
         setup.gate.replace(build(replace(setup.config, providers=changed), setup.gate.host, 2))
@@ -218,10 +218,10 @@ def test_the_only_key_rests_while_it_is_limited_and_not_when_it_is_refused(tmp_p
             await setup.ask()
 
     asyncio.run(main())
-    assert len(up.asked) == 7  # what was known of the old key says nothing of the new one
+    assert len(up.asked) == 7  # the suspension of the old key does not apply to the new one
 
 
-def test_another_target_comes_before_keys_at_rest(tmp_path: Path) -> None:
+def test_another_target_comes_before_suspended_keys(tmp_path: Path) -> None:
     setup = Setup(tmp_path, make_entry(*targets("up", "other", up=1000, other=1)), "up", "other", keys=KEYS[:2])
     setup.upstreams["up"].refusals = dict.fromkeys(KEYS, LIMITED)
     setup.run(20)
@@ -229,7 +229,7 @@ def test_another_target_comes_before_keys_at_rest(tmp_path: Path) -> None:
     assert len(setup.upstreams["other"].asked) == 20
 
 
-def test_what_is_no_fault_of_the_key_does_not_use_up_the_others(keyed: Setup) -> None:
+def test_a_failure_that_is_not_the_fault_of_the_key_tries_no_other_key(keyed: Setup) -> None:
     keyed.upstreams["up"].raises = errors.UpstreamError("down")
     with pytest.raises(errors.UpstreamError):
         keyed.run()
@@ -246,7 +246,7 @@ def test_a_refused_key_is_reported_by_its_number(keyed: Setup, caplog: pytest.Lo
     assert not any(key in caplog.text for key in KEYS)
 
 
-def test_all_keys_are_masked_whichever_is_used(keyed: Setup) -> None:
+def test_all_keys_are_masked_independent_of_the_key_in_use(keyed: Setup) -> None:
     keyed.run()
     target = keyed.upstreams["up"].asked[0].target
     mask = make_mask(target)
@@ -256,7 +256,7 @@ def test_all_keys_are_masked_whichever_is_used(keyed: Setup) -> None:
     assert not any(key in repr((target, keyed.config, keyed.gate.snapshot.targets.providers)) for key in KEYS)
 
 
-def test_an_object_is_asked_for_with_the_key_that_made_it(keyed: Setup) -> None:
+def test_an_object_is_read_with_the_key_that_created_it(keyed: Setup) -> None:
     keyed.run(2)
     second = keyed.upstreams["up"].asked[1].target
     kept = types.KeptObject(provider="up", model="m", upstream_model="m", key=second.key)
@@ -293,7 +293,7 @@ def test_cost_takes_the_cheapest_known_price_first(tmp_path: Path) -> None:
     assert setup.run() == {"unknown": 1}
 
 
-def test_latency_prefers_the_faster_target_and_still_looks_at_the_other(tmp_path: Path) -> None:
+def test_latency_prefers_the_faster_target_and_still_measures_the_other(tmp_path: Path) -> None:
     async def slow(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
         await asyncio.sleep(0.02)
         async for event in answers(provider, call):
@@ -329,7 +329,9 @@ def test_least_busy_avoids_the_target_with_more_requests_in_flight(tmp_path: Pat
     async def main() -> None:
         tasks = [asyncio.create_task(setup.ask()) for _ in range(waiting)]
         await all_there.wait()
-        loads = [setup.gate.snapshot.targets.loads.find(one.asked[0].target) for one in setup.upstreams.values()]
+        loads = [
+            setup.gate.snapshot.targets.loads.find(upstream.asked[0].target) for upstream in setup.upstreams.values()
+        ]
         assert [load.in_flight for load in loads] == [30, 10]
         for task in tasks:
             task.cancel()
@@ -352,7 +354,7 @@ def test_a_model_that_needs_no_measurement_is_not_measured(tmp_path: Path) -> No
 # Drained targets
 
 
-def test_a_drained_target_gets_nothing_but_what_it_keeps(tmp_path: Path) -> None:
+def test_a_drained_target_gets_only_requests_for_objects_that_it_keeps(tmp_path: Path) -> None:
     setup = Setup(tmp_path, make_entry(*targets("old", "new", old=0)), "old", "new")
     assert setup.run(20) == {"new": 20}
     setup.upstreams["new"].raises = errors.UpstreamError("down")
@@ -393,7 +395,7 @@ class FailsFirst:
 
 
 @pytest.mark.parametrize(
-    ("error", "asked"),
+    ("error", "attempts"),
     [
         (errors.UpstreamError("500"), 3),
         (errors.UpstreamUnreachable("refused"), 3),
@@ -403,29 +405,31 @@ class FailsFirst:
     ],
     ids=["500", "unreachable", "busy for long", "timeout", "400"],
 )
-def test_a_request_is_repeated_where_that_may_help(tmp_path: Path, error: errors.GateError, asked: int) -> None:
+def test_a_request_is_repeated_after_failures_that_may_be_over_a_moment_later(
+    tmp_path: Path, error: errors.GateError, attempts: int
+) -> None:
     setup = retrying(tmp_path, "up")
     setup.upstreams["up"].script = FailsFirst(2, error)
-    if asked == 3:
+    if attempts == 3:
         assert setup.run() == {"up": 1}
     else:
         with pytest.raises(type(error)):
             setup.run()
-    assert len(setup.upstreams["up"].asked) == asked
+    assert len(setup.upstreams["up"].asked) == attempts
     assert setup.gate.snapshot.targets.loads.find(setup.upstreams["up"].asked[0].target).retries == 0
 
 
 def test_only_a_retry_waits(tmp_path: Path) -> None:
     setup = retrying(tmp_path, "first", "second", same_target=1, backoff_seconds=1.0)
     call = types.Call(id="r", operation="chat", format="plain", model="m", caller=types.Caller(id="k", account="a"))
-    found = select_candidates(setup.gate.health, setup.gate.snapshot.targets, call, ("chat",))
-    candidates = Candidates(setup.gate.health, setup.gate.snapshot.targets, "a", found)
+    targets = select_candidates(setup.gate.health, setup.gate.snapshot.targets, call, ("chat",))
+    candidates = Candidates(setup.gate.health, setup.gate.snapshot.targets, "a", targets)
     pauses = []
     for target, _ in candidates:
         pauses.append((target.provider, candidates.pause > 0))
         candidates.failure = errors.UpstreamError("down")
-    (one, _), (other, _) = pauses[0], pauses[2]
-    assert pauses == [(one, False), (one, True), (other, False), (other, True)]
+    (first, _), (second, _) = pauses[0], pauses[2]
+    assert pauses == [(first, False), (first, True), (second, False), (second, True)]
 
 
 def test_a_model_has_its_own_retries(tmp_path: Path) -> None:
@@ -438,14 +442,16 @@ def test_a_model_has_its_own_retries(tmp_path: Path) -> None:
           often: {provider: local, retries: {same_target: 5, budget: {minimum: 9}}}
           never: {provider: local, retries: {same_target: 0}}
     """
-    found = list_retries(conf.load(tmp_path / "gate.yaml", {}, text=dedent(text)))
-    assert {name: (one.same_target, one.backoff_seconds, one.budget.minimum) for name, one in found.items()} == {
+    retries = list_retries(conf.load(tmp_path / "gate.yaml", {}, text=dedent(text)))
+    assert {
+        name: (rules.same_target, rules.backoff_seconds, rules.budget.minimum) for name, rules in retries.items()
+    } == {
         "usual": (2, 0.5, 3),
         "often": (5, 0.5, 9),
     }
 
 
-def test_retries_have_a_budget_and_moving_on_has_none(tmp_path: Path) -> None:
+def test_retries_have_a_budget_and_other_targets_do_not(tmp_path: Path) -> None:
     async def main() -> None:
         done = await asyncio.gather(*(setup.ask() for _ in range(50)))
         assert set(done) == {"good"}
@@ -486,10 +492,10 @@ def test_a_conversation_stays_at_one_target_and_key_and_conversations_spread(tmp
         assert len(set(upstream.keys)) == 3
 
 
-def test_the_place_of_a_conversation_is_the_same_in_every_process(tmp_path: Path) -> None:
-    one, two = affine(tmp_path / "1", "a", "b", "c"), affine(tmp_path / "2", "a", "b", "c")
+def test_the_target_of_a_conversation_is_the_same_in_every_process(tmp_path: Path) -> None:
+    first, second = affine(tmp_path / "1", "a", "b", "c"), affine(tmp_path / "2", "a", "b", "c")
     for number in range(20):
-        assert one.run(session_id=f"s{number}") == two.run(session_id=f"s{number}")
+        assert first.run(session_id=f"s{number}") == second.run(session_id=f"s{number}")
 
 
 def test_a_removed_target_moves_only_its_own_conversations(tmp_path: Path) -> None:
@@ -498,10 +504,10 @@ def test_a_removed_target_moves_only_its_own_conversations(tmp_path: Path) -> No
     entry = replace(setup.config.models["m"], targets=targets("a", "b"))
     setup.gate.replace(build(replace(setup.config, models={"m": entry}), setup.gate.host, 2))
     after = {number: setup.run(session_id=f"s{number}") for number in range(40)}
-    assert all(after[number] == place for number, place in before.items() if "c" not in place)
+    assert all(after[number] == target for number, target in before.items() if "c" not in target)
 
 
-def test_a_conversation_that_had_to_move_stays_until_it_was_silent(tmp_path: Path) -> None:
+def test_a_conversation_that_had_to_move_stays_until_its_ttl_ends(tmp_path: Path) -> None:
     setup = affine(tmp_path, "a", "b", ttl=100.0)
     (home,) = setup.run(session_id="s")
     (other,) = {"a", "b"} - {home}
@@ -516,7 +522,7 @@ def test_a_conversation_that_had_to_move_stays_until_it_was_silent(tmp_path: Pat
     assert len(setup.gate.health.moved_sessions) == 0
 
 
-def test_a_target_with_too_many_requests_of_a_conversation_gives_the_next_ones_away(tmp_path: Path) -> None:
+def test_the_next_requests_of_a_conversation_go_elsewhere_if_its_target_has_too_many(tmp_path: Path) -> None:
     setup = affine(tmp_path, "a", "b", "c")
     (home,) = setup.run(session_id="s")
     loads = setup.gate.snapshot.targets.loads
@@ -545,13 +551,13 @@ def test_a_target_may_have_more_requests_by_its_weight_and_by_conf(tmp_path: Pat
         assert setup.run(session_id=session) == {served: 1}, (most_load, weight)
 
 
-def test_one_account_cannot_choose_the_place_of_another(tmp_path: Path) -> None:
+def test_one_account_cannot_choose_the_target_of_another(tmp_path: Path) -> None:
     setup = affine(tmp_path, "a", "b")
     places = {next(iter(setup.run(account=f"account{number}", session_id="same"))) for number in range(20)}
     assert places == {"a", "b"}
 
 
-def test_explain_says_that_the_conversation_chose(tmp_path: Path) -> None:
+def test_explain_names_the_conversation_as_the_reason_of_the_choice(tmp_path: Path) -> None:
     from tornado_gate.pipeline.explain import explain
 
     async def main() -> dict[str, Any]:

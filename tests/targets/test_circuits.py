@@ -31,21 +31,21 @@ def target(model: str = "m", provider: str = "p", entry: str = "entry") -> Targe
     return Target(provider=provider, plugin="x", model=entry, upstream_model=model)
 
 
-def test_a_target_is_left_alone_after_failures_in_a_row() -> None:
+def test_a_circuit_opens_after_several_failures_in_a_row() -> None:
     circuit, clock = failing(2)
     assert circuit.allows("a", clock())
     circuit.record_failure("a", clock(), RULES)
     assert not circuit.allows("a", clock())
 
 
-def test_a_success_in_between_begins_the_count_again() -> None:
+def test_a_success_resets_the_count_of_failures() -> None:
     circuit, clock = failing(2)
     circuit.record_success("a")
     circuit.record_failure("a", clock(), RULES)
     assert circuit.allows("a", clock())
 
 
-def test_half_of_the_last_twenty_failing_opens_too() -> None:
+def test_a_circuit_opens_when_half_of_the_last_twenty_requests_failed() -> None:
     circuit, clock = failing(0)
     for _ in range(10):
         circuit.record_failure("a", clock(), RULES)
@@ -54,7 +54,7 @@ def test_half_of_the_last_twenty_failing_opens_too() -> None:
     assert not circuit.allows("a", clock())
 
 
-def test_one_request_probes_and_its_success_closes() -> None:
+def test_one_request_probes_and_its_success_closes_the_circuit() -> None:
     circuit, clock = failing(3)
     clock.now += 10
     assert circuit.allows("a", clock())
@@ -64,7 +64,7 @@ def test_one_request_probes_and_its_success_closes() -> None:
     assert circuit.allows("a", clock())
 
 
-def test_a_failed_probe_opens_again() -> None:
+def test_a_failed_probe_opens_the_circuit_again() -> None:
     circuit, clock = failing(3)
     clock.now += 10
     assert circuit.allows("a", clock())
@@ -74,7 +74,7 @@ def test_a_failed_probe_opens_again() -> None:
     assert circuit.allows("a", clock())
 
 
-def test_a_response_that_begins_closes_and_its_late_failure_opens_again() -> None:
+def test_the_begin_of_a_response_closes_the_circuit_and_its_late_failure_opens_it_again() -> None:
     circuit, clock = failing(3)
     clock.now += 10
     assert circuit.allows("a", clock())
@@ -84,7 +84,7 @@ def test_a_response_that_begins_closes_and_its_late_failure_opens_again() -> Non
     assert not circuit.allows("a", clock())
 
 
-def test_responses_that_begin_and_then_fail_open_it() -> None:
+def test_responses_that_fail_after_their_begin_open_the_circuit() -> None:
     circuit, clock = failing(0)
     for _ in range(3):
         assert circuit.allows("a", clock())
@@ -93,7 +93,7 @@ def test_responses_that_begin_and_then_fail_open_it() -> None:
     assert not circuit.allows("a", clock())
 
 
-def test_a_probe_whose_caller_left_gives_the_next_request_a_chance() -> None:
+def test_the_next_request_probes_after_the_caller_of_a_probe_disconnected() -> None:
     circuit, clock = failing(3)
     clock.now += 10
     assert circuit.allows("a", clock())
@@ -101,7 +101,7 @@ def test_a_probe_whose_caller_left_gives_the_next_request_a_chance() -> None:
     assert circuit.allows("a", clock())
 
 
-def test_looking_at_a_circuit_takes_no_probe() -> None:
+def test_reading_the_state_of_a_circuit_reserves_no_probe() -> None:
     circuit, clock = failing(3)
     assert not circuit.would_allow("a", clock())
     clock.now += 10
@@ -125,26 +125,26 @@ def test_the_state_and_the_wait_follow_the_clock() -> None:
 # Accounts
 
 
-def test_failures_of_one_account_open_it_for_this_account_only() -> None:
+def test_failures_of_one_account_open_the_circuit_for_this_account_only() -> None:
     circuit, clock = failing(30, "a")
     assert not circuit.allows("a", clock())
     assert all(circuit.allows("b", clock()) for _ in range(5))
     assert (circuit.state("b", clock()), circuit.wait_seconds("b", clock())) == ("closed", 0)
 
 
-def test_failures_of_two_accounts_open_it_for_everybody() -> None:
+def test_failures_of_two_accounts_open_the_circuit_for_all() -> None:
     circuit, clock = failing(3, "a", "b")
     assert circuit.blocked == EVERYBODY
     assert not any(circuit.allows(account, clock()) for account in "abc")
 
 
-def test_a_second_account_that_fails_too_opens_it_for_everybody_at_once() -> None:
+def test_the_first_failure_of_a_second_account_opens_the_circuit_for_all() -> None:
     circuit, clock = failing(3, "a")
     circuit.record_failure("b", clock(), RULES)
     assert not circuit.allows("c", clock())
 
 
-def test_successes_of_others_keep_it_open_for_the_account_that_fails_half_of_the_time() -> None:
+def test_successes_of_others_do_not_close_the_circuit_of_an_account_that_fails_half_of_the_time() -> None:
     circuit, clock = failing(0)
     for _ in range(11):
         circuit.record_failure("a", clock(), RULES)
@@ -155,7 +155,7 @@ def test_successes_of_others_keep_it_open_for_the_account_that_fails_half_of_the
     assert circuit.allows("b", clock())
 
 
-def test_after_a_probe_of_one_account_it_stays_open_for_everybody() -> None:
+def test_a_failed_probe_of_one_account_keeps_the_circuit_open_for_all() -> None:
     circuit, clock = failing(4, "a", "b")
     clock.now += 10
     assert circuit.allows("a", clock())
@@ -168,9 +168,9 @@ def test_after_a_probe_of_one_account_it_stays_open_for_everybody() -> None:
 
 def test_a_circuit_belongs_to_an_upstream_model_of_a_provider_entry() -> None:
     health = CircuitBreakers(Clock())
-    found = health.find_or_create(target("m"), "a")
-    assert found is not None
-    assert health.find(target("m", entry="another name of it")) is found
+    circuit = health.find_or_create(target("m"), "a")
+    assert circuit is not None
+    assert health.find(target("m", entry="another name of it")) is circuit
     assert health.find(target("n")) is None
     assert health.find(target("m", provider="q")) is None
 
@@ -183,9 +183,9 @@ def open_circuit(health: CircuitBreakers, name: str, *accounts: str) -> Circuit:
     return circuit
 
 
-@pytest.mark.parametrize("bound", ["MAX_CIRCUITS", "MAX_CIRCUITS_PER_ACCOUNT"])
-def test_circuits_do_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
-    monkeypatch.setattr(circuits, bound, 10)
+@pytest.mark.parametrize("limit", ["MAX_CIRCUITS", "MAX_CIRCUITS_PER_ACCOUNT"])
+def test_the_number_of_circuits_is_limited(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(circuits, limit, 10)
     health = CircuitBreakers(Clock())
     for number in range(30):
         assert health.find_or_create(target(str(number)), "a") is not None

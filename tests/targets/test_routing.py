@@ -31,8 +31,8 @@ TABLE = RouteTable(
 
 
 def match(method: str, path: str, headers: dict[str, str] | None = None) -> tuple[Route, dict[str, str]]:
-    found = TABLE.match(method, path, headers or {}, {})
-    return found.served.route, dict(found.arguments)
+    matched = TABLE.match(method, path, headers or {}, {})
+    return matched.served.route, dict(matched.arguments)
 
 
 @pytest.mark.parametrize(
@@ -57,18 +57,18 @@ def test_a_path_finds_its_route(method: str, path: str, route: Route, arguments:
     ["/", "", "/v1", "/v1/chat", "//v1/chat/completions", "/v1/./chat/completions", "/v1/chat/completions//",
      "/v1/chat%2fcompletions", "/V1/chat/completions", "/v1/chat/completions;x", "/v1/models/%ff"],
 )  # fmt: skip
-def test_what_only_looks_like_a_route_is_none(path: str) -> None:
+def test_a_path_that_only_looks_like_a_route_is_not_found(path: str) -> None:
     with pytest.raises(NotFound):
         match("POST" if "chat" in path else "GET", path)
 
 
-def test_a_wrong_method_names_those_that_are_allowed() -> None:
+def test_the_error_for_a_wrong_method_names_the_allowed_methods() -> None:
     with pytest.raises(MethodNotAllowed) as caught:
         match("DELETE", "/v1/chat/completions")
     assert caught.value.headers == {"Allow": "POST"}
 
 
-def test_the_methods_of_every_pattern_that_fits_are_named() -> None:
+def test_the_error_names_the_methods_of_every_matching_pattern() -> None:
     with pytest.raises(MethodNotAllowed) as caught:
         match("DELETE", "/v1/models/a:generate")
     assert caught.value.headers == {"Allow": "GET, HEAD, POST"}
@@ -99,7 +99,7 @@ MODEL_TABLE = ModelTable({name: entry(name) for name in ["a/b", "a/*", "a/long-*
 
 
 @pytest.mark.parametrize(
-    ("name", "found", "rest"),
+    ("name", "entry", "rest"),
     [
         ("exact", "exact", ""),
         ("a/b", "a/b", ""),
@@ -114,16 +114,16 @@ MODEL_TABLE = ModelTable({name: entry(name) for name in ["a/b", "a/*", "a/long-*
         ("models/X-suffix", "*-suffix", "models/X"),
     ],
 )
-def test_a_name_finds_its_entry_else_the_longest_wildcard(name: str, found: str, rest: str) -> None:
+def test_a_name_finds_its_entry_else_the_longest_wildcard(name: str, entry: str, rest: str) -> None:
     result = MODEL_TABLE.find(name)
     assert result is not None
-    assert (result.entry.name, result.rest) == (found, rest)
+    assert (result.entry.name, result.rest) == (entry, rest)
 
 
 @pytest.mark.parametrize(
     "name", ["", "b", "a/", "-suffix", "exact ", "a/x y", "a/x\n", "a/\u200bx", "a/../x", "a/x%20y"]
 )
-def test_other_names_find_nothing(name: str) -> None:
+def test_other_names_match_no_entry(name: str) -> None:
     assert MODEL_TABLE.find(name) is None
 
 
@@ -131,14 +131,14 @@ def test_wildcards_are_not_listed() -> None:
     assert [listed.name for listed in MODEL_TABLE.list_entries()] == ["a/b", "exact"]
 
 
-def test_weights_say_how_often_a_target_comes_first() -> None:
+def test_a_target_comes_first_in_proportion_to_its_weight() -> None:
     targets = [ModelTarget(provider="three", weight=3), ModelTarget(provider="one", weight=1)]
     chance = random.Random(7)
     first = Counter(order_by_weight(targets, chance)[0].provider for _ in range(4000))
     assert 0.72 < first["three"] / 4000 < 0.78
 
 
-def test_of_entries_that_differ_in_case_the_exact_one_is_found_else_the_first() -> None:
+def test_if_entries_differ_in_case_the_exact_one_is_used_else_the_first() -> None:
     table = ModelTable({name: ModelEntry(name=name, targets=(ModelTarget(provider="p"),)) for name in ("Qwen", "qwen")})
-    found = {name: table.find(name) for name in ("Qwen", "qwen", "QWEN", "models/qwen")}
-    assert [one.entry.name for one in found.values() if one is not None] == ["Qwen", "qwen", "Qwen", "Qwen"]
+    matches = {name: table.find(name) for name in ("Qwen", "qwen", "QWEN", "models/qwen")}
+    assert [match.entry.name for match in matches.values() if match is not None] == ["Qwen", "qwen", "Qwen", "Qwen"]

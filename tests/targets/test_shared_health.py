@@ -1,4 +1,4 @@
-"""Open circuits, keys at rest and the turn to probe are those of the machine, not of a process."""
+"""All processes of a machine share open circuits, suspended keys and the turn to probe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tornado_gate.errors import UpstreamKeyRefused, UpstreamRateLimited
 from tornado_gate.targets.circuits import CircuitBreakers
 from tornado_gate.targets.key_health import KeyHealth
 from tornado_gate.targets.shared_health import SharedHealth
-from tornado_gate.targets.shared_records import MOST_BYTES, SLOTS, SharedRecords
+from tornado_gate.targets.shared_records import MAX_BYTES, SLOTS, SharedRecords
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Target
 
@@ -69,10 +69,10 @@ def make_target(model: str = "m", provider: str = "p", key: str = "") -> Target:
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[Process, Process]]:
     async def start() -> tuple[Process, Process]:
-        one, two = Process(tmp_path), Process(tmp_path)
-        await one.shared.start()
-        await two.shared.start()
-        return one, two
+        first, second = Process(tmp_path), Process(tmp_path)
+        await first.shared.start()
+        await second.shared.start()
+        return first, second
 
     Process.now = 1000.0
     with asyncio.Runner() as runner:
@@ -82,36 +82,36 @@ def pair(tmp_path: Path) -> Iterator[tuple[Process, Process]]:
             process.shared.close()
 
 
-def test_a_circuit_is_open_in_all_processes_and_one_of_them_probes(pair: tuple[Process, Process]) -> None:
-    one, two = pair
+def test_a_circuit_is_open_in_all_processes_and_only_one_process_probes(pair: tuple[Process, Process]) -> None:
+    first, second = pair
     target = make_target()
-    one.fail(target)
-    one.fail(target)
-    assert two.circuits.allows(target, "a"), "it has not been read yet"
-    two.shared.read()
-    assert not two.circuits.allows(target, "a")
-    assert two.circuits.allows(target, "b"), "it is open for the account whose requests failed"
+    first.fail(target)
+    first.fail(target)
+    assert second.circuits.allows(target, "a"), "it has not been read yet"
+    second.shared.read()
+    assert not second.circuits.allows(target, "a")
+    assert second.circuits.allows(target, "b"), "it is open for the account whose requests failed"
     Process.now += 10
-    assert two.circuits.allows(target, "a")
-    assert not one.circuits.allows(target, "a"), "the other process probes"
-    assert not one.circuits.take_last_resort(target)
-    two.circuits.release_probe(target)
-    assert one.circuits.allows(target, "a"), "the probe ended without an outcome"
-    one.fail(target)
-    two.shared.read()
-    assert not two.circuits.allows(target, "a"), "it is open again"
+    assert second.circuits.allows(target, "a")
+    assert not first.circuits.allows(target, "a"), "the other process probes"
+    assert not first.circuits.take_last_resort(target)
+    second.circuits.release_probe(target)
+    assert first.circuits.allows(target, "a"), "the probe ended without an outcome"
+    first.fail(target)
+    second.shared.read()
+    assert not second.circuits.allows(target, "a"), "it is open again"
     Process.now += 10
-    assert two.circuits.allows(target, "a")
-    two.succeed(target)
-    one.shared.read()
-    assert one.circuits.allows(target, "a")
-    assert one.circuits.allows(target, "a")
+    assert second.circuits.allows(target, "a")
+    second.succeed(target)
+    first.shared.read()
+    assert first.circuits.allows(target, "a")
+    assert first.circuits.allows(target, "a")
 
 
-def test_failures_of_two_accounts_in_two_processes_open_it_for_everybody(pair: tuple[Process, Process]) -> None:
-    one, two = pair
+def test_failures_of_two_accounts_in_two_processes_open_it_for_all_accounts(pair: tuple[Process, Process]) -> None:
+    first, second = pair
     target = make_target()
-    for process, account in ((one, "a"), (two, "b")):
+    for process, account in ((first, "a"), (second, "b")):
         process.fail(target, account)
         process.fail(target, account)
     for process in pair:
@@ -119,65 +119,69 @@ def test_failures_of_two_accounts_in_two_processes_open_it_for_everybody(pair: t
         assert not process.circuits.allows(target, "c")
 
 
-def test_a_probe_of_a_process_that_was_killed_is_over_in_time(pair: tuple[Process, Process]) -> None:
-    one, two = pair
+def test_a_probe_of_a_killed_process_ends_after_its_time(pair: tuple[Process, Process]) -> None:
+    first, second = pair
     target = make_target()
-    one.fail(target)
-    one.fail(target)
-    two.shared.read()
+    first.fail(target)
+    first.fail(target)
+    second.shared.read()
     Process.now += 10
-    assert one.circuits.allows(target, "a")
-    one.shared.close()
-    assert not two.circuits.allows(target, "a")
+    assert first.circuits.allows(target, "a")
+    first.shared.close()
+    assert not second.circuits.allows(target, "a")
     Process.now += RULES.probe_seconds
-    assert two.circuits.allows(target, "a")
+    assert second.circuits.allows(target, "a")
 
 
-def test_keys_rest_in_all_processes_until_one_works(pair: tuple[Process, Process]) -> None:
-    one, two = pair
+def test_a_key_is_suspended_in_all_processes_until_a_request_with_it_succeeds(pair: tuple[Process, Process]) -> None:
+    first, second = pair
     target = make_target(key="k1")
-    one.keys.note_failure(target, UpstreamKeyRefused("no"), Process.now, RULES)
-    one.keys.note_failure(target, UpstreamRateLimited("slowly", headers={"Retry-After": "90"}), Process.now, RULES)
-    two.shared.read()
-    assert two.keys.get_wait(target, "k1", Process.now) == one.keys.get_wait(target, "k1", Process.now) > 0
-    two.keys.note_success(target)
-    one.shared.read()
-    assert one.keys.rests == two.keys.rests == {}
+    first.keys.note_failure(target, UpstreamKeyRefused("no"), Process.now, RULES)
+    first.keys.note_failure(target, UpstreamRateLimited("slowly", headers={"Retry-After": "90"}), Process.now, RULES)
+    second.shared.read()
+    assert second.keys.get_wait(target, "k1", Process.now) == first.keys.get_wait(target, "k1", Process.now) > 0
+    second.keys.note_success(target)
+    first.shared.read()
+    assert first.keys.suspensions == second.keys.suspensions == {}
 
 
-def test_a_process_that_starts_later_knows_what_is_open_and_a_new_gateway_knows_nothing(tmp_path: Path) -> None:
+def test_a_process_that_starts_later_reads_the_open_circuits_and_a_new_gateway_starts_without_any(
+    tmp_path: Path,
+) -> None:
     async def start() -> Process:
         process = Process(tmp_path)
         await process.shared.start()
         return process
 
     with asyncio.Runner() as runner:
-        one = runner.run(start())
-        one.fail(make_target())
-        one.fail(make_target())
-        two = runner.run(start())
-        assert not two.circuits.allows(make_target(), "a")
-        one.shared.close()
-        two.shared.close()
+        first = runner.run(start())
+        first.fail(make_target())
+        first.fail(make_target())
+        second = runner.run(start())
+        assert not second.circuits.allows(make_target(), "a")
+        first.shared.close()
+        second.shared.close()
         three = runner.run(start())
         assert three.circuits.allows(make_target(), "a")
         three.shared.close()
 
 
-def test_records_are_bounded_and_damage_is_skipped(tmp_path: Path, pair: tuple[Process, Process]) -> None:
-    one, two = pair
+def test_the_number_of_records_is_limited_and_damaged_ones_are_skipped(
+    tmp_path: Path, pair: tuple[Process, Process]
+) -> None:
+    first, second = pair
     records = SharedRecords(tmp_path / "shared")
     records.open()
     records.write(("damaged",), b'{"type": "circuit", "name": [', Process.now + 100)
-    records.write(("long",), b"x" * (MOST_BYTES + 1), Process.now + 100)
+    records.write(("long",), b"x" * (MAX_BYTES + 1), Process.now + 100)
     for number in range(SLOTS * 2):
         records.write((f"n{number}",), b"{}", Process.now + number)
-    two.shared.read()
+    second.shared.read()
     assert len(SharedRecords.read_changes(records, 0.0)) <= SLOTS
-    one.fail(make_target())
-    one.fail(make_target())
-    two.shared.read()
-    assert not two.circuits.allows(make_target(), "a"), "a full file still takes new records"
+    first.fail(make_target())
+    first.fail(make_target())
+    second.shared.read()
+    assert not second.circuits.allows(make_target(), "a"), "a full file still takes new records"
     records.close()
 
 
@@ -217,9 +221,9 @@ def test_four_processes_open_one_circuit(tmp_path: Path) -> None:
         time.sleep(1.0)  # what is promised: all processes know it within a second
         upstream.reset()
         with ThreadPoolExecutor(24) as threads:
-            found = list(threads.map(send_request, [gateway] * 12))
+            responses = list(threads.map(send_request, [gateway] * 12))
         assert upstream.requests == [], "no process calls the target while its circuit is open"
-        assert {response.status_code for response in found} == {200}
+        assert {response.status_code for response in responses} == {200}
     finally:
         gateway.stop()
         upstream.stop()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tornado_gate.targets.shared_records import MOST_BYTES, SharedRecords
+from tornado_gate.targets.shared_records import MAX_BYTES, SharedRecords
 
 NAME = ("circuit", "p", "m")
 
@@ -37,7 +37,7 @@ def hold_lock(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def test_a_record_that_meets_a_locked_file_is_written_by_the_next_flush(
+def test_a_record_is_written_by_the_next_flush_if_the_file_is_locked(
     tmp_path: Path, pair: tuple[SharedRecords, SharedRecords]
 ) -> None:
     first, second = pair
@@ -102,7 +102,7 @@ def test_every_operation_leaves_the_file_unlocked(tmp_path: Path, pair: tuple[Sh
             assert not first.has_changes
 
 
-def test_a_record_ends_and_a_turn_is_free_at_its_exact_moment(pair: tuple[SharedRecords, SharedRecords]) -> None:
+def test_a_record_and_a_turn_end_exactly_at_their_time(pair: tuple[SharedRecords, SharedRecords]) -> None:
     first, second = pair
     first.write(NAME, b"open", 20.0)
     assert second.read_changes(20.0) == []
@@ -117,9 +117,9 @@ def test_a_record_as_long_as_a_slot_is_shared_and_a_longer_one_is_not(
     pair: tuple[SharedRecords, SharedRecords],
 ) -> None:
     first, second = pair
-    first.write(NAME, b"x" * MOST_BYTES, 20.0)
+    first.write(NAME, b"x" * MAX_BYTES, 20.0)
     first.write(("after",), b"next slot", 20.0)
-    assert second.read_changes(10.0) == [b"x" * MOST_BYTES, b"next slot"]
-    first.write(NAME, b"x" * (MOST_BYTES + 1), 20.0)
+    assert second.read_changes(10.0) == [b"x" * MAX_BYTES, b"next slot"]
+    first.write(NAME, b"x" * (MAX_BYTES + 1), 20.0)
     assert not first.has_changes
     assert not second.has_changes

@@ -46,8 +46,8 @@ def candidate(name: str, *shared: str, speaks: str = "openai-responses") -> Cand
 
 
 def select(*targets: Candidate, **access: Any) -> list[str]:
-    found = ObjectAccess("openai-responses", **access).select_targets(list(targets))
-    return [target.provider for target, _ in found]
+    selected = ObjectAccess("openai-responses", **access).select_targets(list(targets))
+    return [target.provider for target, _ in selected]
 
 
 def test_a_recorded_id_goes_only_to_the_entry_that_keeps_it() -> None:

@@ -21,7 +21,7 @@ from tornado_gate.accounts.throttle import Throttle
 from tornado_gate.accounts.users import Users
 from tornado_gate.database.engine import Database
 
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
@@ -29,7 +29,7 @@ class Accounts:
     """People and what they may do, in the database: one object for each subject. Synchronous; from an event loop use `run`.
 
     Every method raises DatabaseError if the database cannot be used, and AccountError, with a message for people, if it refuses.
-    Every change is in the audit log. A change of what a key may do takes effect in all processes within a second.
+    Every change is in the audit log. A change of what a key may do takes effect in every process within a second.
     """
 
     def __init__(self, database: Database, *, session_seconds: float) -> None:
@@ -50,14 +50,16 @@ class Accounts:
         self.limit_overrides = LimitOverrides(database)
         self._threads: ThreadPoolExecutor | None = None
 
-    async def run(self, function: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
-        """The result of `function`, from a thread for accounts.
+    async def run(
+        self, function: Callable[Parameters, Result], *arguments: Parameters.args, **named: Parameters.kwargs
+    ) -> Result:
+        """Return the result of `function`, which runs in a thread for accounts.
 
         Hashes of passwords are slow: in the threads of the database they would delay the look-up of keys.
         """
         if self._threads is None:
             self._threads = ThreadPoolExecutor(CONCURRENT_HASHES, thread_name_prefix="accounts")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*given, **named))
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*arguments, **named))
 
     def close(self) -> None:
         """End the threads. The database is closed by its owner."""

@@ -60,7 +60,7 @@ class IdentityProvider:
         return make_authorization_url(config, await self._read_metadata(config), attempt, redirect_uri)
 
     async def finish(self, attempt: Attempt | None, parameters: Mapping[str, str], redirect_uri: str) -> Identity:
-        """Return the identity that the provider has confirmed. `parameters` are those of the browser's request to the
+        """Return the identity that the provider has confirmed. `parameters` are the parameters of the browser's request to the
         callback.
         """
         config = self._require_config()

@@ -131,7 +131,7 @@ class KeyStore:
             return key_queries.find_suspensions(connection, keys)
 
     def find_owner(self, email: str | None, team: str | None, *, role: str = "member") -> dict[str, str]:
-        """Return the ids of a user by e-mail (`user`) and of a team by name or id (`team`), without the ones that are
+        """Return the ids of a user by e-mail (`user`) and of a team by name or id (`team`), without the fields that are
         None.
 
         Raises AccountError if they do not exist, or if a key of this `role` with both could not be used.

@@ -45,11 +45,11 @@ class Verdict(Value, frozen=True):
 
 
 class Maker(Value, frozen=True):
-    """The maker behind an id. `who` is a person or a key; None for a command, for conf, and if `fault` explains why
+    """The maker behind an id. `holder` is a person or a key; None for a command, for conf, and if `fault` explains why
     there is no maker.
     """
 
-    who: User | StoredKey | None = None
+    holder: User | StoredKey | None = None
     fault: str = ""
     until: float | None = None
 
@@ -69,11 +69,11 @@ class Makers:
     def judge(self, created_by: str, check: Callable[[Actor], None]) -> Verdict:
         """Check an object of this maker. `check` raises AccountError if the maker may not make such an object."""
         maker = self._find_maker(created_by)
-        if maker.fault or maker.who is None:
+        if maker.fault or maker.holder is None:
             return Verdict(_blame_maker(maker.fault))
-        who = maker.who
+        holder = maker.holder
         try:
-            check(Actor(id=who.id, name=who.name, role=who.role))
+            check(Actor(id=holder.id, name=holder.name, role=holder.role))
         except AccountError:
             return Verdict(_blame_maker("has no right to make it any more"))
         return Verdict(until=maker.until)
@@ -85,10 +85,10 @@ class Makers:
         maker = self._find_maker(key.issuer)
         if maker.fault:
             return Verdict(_blame_maker(maker.fault))
-        if maker.who is None or (maker.who.id == key.user and not key.shares_account):
+        if maker.holder is None or (maker.holder.id == key.user and not key.shares_account):
             return FINE
         try:
-            check_maker(maker.who, self._list_memberships(maker.who), key)
+            check_maker(maker.holder, self._list_memberships(maker.holder), key)
         except AccountError:
             return Verdict(_blame_maker("has no right to make such a key any more"))
         return Verdict(until=maker.until)
@@ -97,7 +97,7 @@ class Makers:
         """Return why the owner of a key may not use it now, "" without an owner or a reason."""
         if key.user is None:
             return ""
-        owner = self._find_maker(key.user).who
+        owner = self._find_maker(key.user).holder
         if not isinstance(owner, User):
             return explain_owner("disabled", "member", key, is_member=True)
         teams = {membership.team.id for membership in self._list_memberships(owner)}
@@ -149,12 +149,12 @@ class Makers:
         chain = (_KEYS.c.counted_as == parse_key(row).usage_id, _KEYS.c.replaced_by.is_(None))
         return parse_key(self._connection.execute(select(_KEYS).where(*chain)).one())
 
-    def _list_memberships(self, who: User | StoredKey) -> Sequence[Membership]:
-        if not isinstance(who, User) or who.role == "administrator":
+    def _list_memberships(self, holder: User | StoredKey) -> Sequence[Membership]:
+        if not isinstance(holder, User) or holder.role == "administrator":
             return ()
-        if who.id not in self._memberships:
-            self._memberships[who.id] = read_memberships(self._connection, who.id)
-        return self._memberships[who.id]
+        if holder.id not in self._memberships:
+            self._memberships[holder.id] = read_memberships(self._connection, holder.id)
+        return self._memberships[holder.id]
 
 
 def explain_owner(state: str | None, role: str | None, key: StoredKey, *, is_member: bool) -> str:

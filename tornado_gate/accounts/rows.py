@@ -109,7 +109,7 @@ def read_organisation(connection: Connection, identity: str) -> Organisation:
 
 
 def end_sessions(connection: Connection, user: str, keep: str = "") -> int:
-    """End the sessions of a user, except the one with the id `keep`. Returns the number of ended sessions."""
+    """End the sessions of a user, except the session with the id `keep`. Returns the number of ended sessions."""
     sessions = tables.sessions.c
     ended = connection.execute(delete(tables.sessions).where(sessions.user == user, sessions.id != keep)).rowcount
     revoke_keys_of_ended_sessions(connection)

@@ -83,7 +83,7 @@ def _is_symbol(letter: str) -> bool:
 
 
 def make_storable(text: str) -> str:
-    """Return a text for a comparison in the database. A character that the database refuses becomes one that no stored
+    """Return a text for a comparison in the database. A character that the database refuses becomes a character that no stored
     text has.
     """
     return _UNSTORABLE.sub("\ufffd", text)

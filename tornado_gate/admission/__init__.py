@@ -1,1 +1,1 @@
-"""Admission of requests: limits, budgets, queues, bodies, overload, and each account's share of what can run out."""
+"""Admission of requests: limits, budgets, queues, bodies, overload, and each account's share of limited resources."""

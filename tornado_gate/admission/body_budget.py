@@ -4,9 +4,7 @@ A JSON body is parsed as a whole, so it is in memory as a whole: fifty bodies of
 disk, which has its own budget. What has arrived of a body is counted, not the length that its head declares, and after parsing
 also the estimated size of its parsed value. Both stay counted until the request ends: a fallback target may need either.
 
-*Shares.* An account may hold at most as much as is still free, so one account alone gets half of the budget, and N busy accounts
-get 1 / (N + 1) of it each; the rest is free for the next account. Source: Choudhury and Hahne, "Dynamic queue length thresholds
-for shared-memory packet switches" (1998), with the factor 1.
+*Shares.* An account may hold at most as much as is still free (`account_shares.py`); the rest is free for the next account.
 
 *Progress.* Bodies that have arrived in part could wait for each other forever. So the oldest incomplete body of an account may
 exceed the account's share, and the oldest one of all may exceed the budget, as long as no complete body holds any of it: complete
@@ -19,6 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic
 
+from tornado_gate.account_shares import AccountShares
 from tornado_gate.errors import Unavailable
 
 SMALL_BYTES = 64 * 1024
@@ -37,13 +36,12 @@ Report = Callable[[int, int, int], None]
 def _report_nothing(_held: int, _waiting: int, _refused: int) -> None: ...
 
 
-class _Share:
-    """What an account holds. `incomplete` are its incomplete bodies, the oldest first; `complete_bytes` belong to the others."""
+class _Bodies:
+    """The bodies of an account. `incomplete` are its incomplete ones, the oldest first; `complete_bytes` belong to the others."""
 
-    __slots__ = ("claims", "complete_bytes", "held", "incomplete")
+    __slots__ = ("claims", "complete_bytes", "incomplete")
 
     def __init__(self) -> None:
-        self.held = 0
         self.complete_bytes = 0
         self.claims = 0
         self.incomplete: dict[BodyClaim, None] = {}
@@ -56,26 +54,39 @@ class BodyBudget:
     """
 
     def __init__(self, total: int, setting: str, report: Report = _report_nothing) -> None:
-        self.total = total
+        self._memory = AccountShares(total)
         self._report = report
         self.setting = setting
-        self.held = 0
         self.refused = 0
         self._complete_bytes = 0
         self._incomplete: dict[BodyClaim, None] = {}
-        self._shares: dict[str, _Share] = {}
+        self._bodies: dict[str, _Bodies] = {}
         self._waiting: dict[BodyClaim, tuple[int, asyncio.Future[None]]] = {}
         self._full_since: float | None = None
 
     def open(self, account: str) -> BodyClaim:
         """A claim of `account` that holds nothing yet. Call its `release` when the request ends."""
-        share = self._shares.get(account)
-        if share is None:
-            share = self._shares[account] = _Share()
-        share.claims += 1
-        claim = BodyClaim(self, account, share)
-        share.incomplete[claim] = self._incomplete[claim] = None
+        bodies = self._bodies.get(account)
+        if bodies is None:
+            bodies = self._bodies[account] = _Bodies()
+        bodies.claims += 1
+        claim = BodyClaim(self, account, bodies)
+        bodies.incomplete[claim] = self._incomplete[claim] = None
         return claim
+
+    @property
+    def total(self) -> int:
+        """The maximum number of bytes; a reload replaces it."""
+        return self._memory.total
+
+    @total.setter
+    def total(self, total: int) -> None:
+        self._memory.total = total
+
+    @property
+    def held(self) -> int:
+        """The bytes that all bodies hold."""
+        return self._memory.held
 
     @property
     def waiting(self) -> int:
@@ -94,25 +105,23 @@ class BodyBudget:
         return f"{self.setting} has been reached for {self.full_seconds:.0f} s, and {self.waiting} bodies wait"
 
     def _allows(self, claim: BodyClaim, size: int) -> bool:
-        share = claim.share
-        free = self.total - self.held - size
-        if share.held + size <= free:
+        if self._memory.fits_share(claim.account, size):
             return True
-        if free >= 0:
-            return not share.complete_bytes and next(iter(share.incomplete), None) is claim
+        if self._memory.fits_total(size):
+            bodies = claim.bodies
+            return not bodies.complete_bytes and next(iter(bodies.incomplete), None) is claim
         return not self._complete_bytes and next(iter(self._incomplete), None) is claim
 
     def _take(self, claim: BodyClaim, size: int) -> None:
         claim.held += size
-        claim.share.held += size
-        self.held += size
+        self._memory.hold(claim.account, size)
         self._report(self.held, len(self._waiting), self.refused)
 
     async def _wait(self, claim: BodyClaim, size: int) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if not self._waiting:
             self._full_since = None
-        if self._full_since is None and self.held + size > self.total:
+        if self._full_since is None and not self._memory.fits_total(size):
             self._full_since = monotonic()
         self._waiting[claim] = size, turn
         self._report(self.held, len(self._waiting), self.refused)
@@ -143,29 +152,28 @@ class BodyBudget:
                 turn.set_result(None)
 
     def _release(self, claim: BodyClaim) -> None:
-        share = claim.share
+        bodies = claim.bodies
         _, turn = self._waiting.pop(claim, (0, None))
         if turn is not None and not turn.done():
             turn.set_result(None)  # it gets nothing: its request has ended
-        self.held -= claim.held
-        share.held -= claim.held
-        if claim in share.incomplete:
-            del share.incomplete[claim], self._incomplete[claim]
+        self._memory.release(claim.account, claim.held)
+        if claim in bodies.incomplete:
+            del bodies.incomplete[claim], self._incomplete[claim]
         else:
-            share.complete_bytes -= claim.held
+            bodies.complete_bytes -= claim.held
             self._complete_bytes -= claim.held
         claim.held = 0
-        share.claims -= 1
-        if not share.claims:
-            del self._shares[claim.account]
+        bodies.claims -= 1
+        if not bodies.claims:
+            del self._bodies[claim.account]
         if self._waiting:
             self._serve_waiting()
         self._report(self.held, len(self._waiting), self.refused)
 
     def _complete(self, claim: BodyClaim) -> None:
-        share = claim.share
-        del share.incomplete[claim], self._incomplete[claim]
-        share.complete_bytes += claim.held
+        bodies = claim.bodies
+        del bodies.incomplete[claim], self._incomplete[claim]
+        bodies.complete_bytes += claim.held
         self._complete_bytes += claim.held
         if self._waiting:
             self._serve_waiting()
@@ -174,13 +182,13 @@ class BodyBudget:
 class BodyClaim:
     """What the body of one request holds of a budget, in bytes."""
 
-    __slots__ = ("_budget", "_ended", "account", "held", "share")
+    __slots__ = ("_budget", "_ended", "account", "bodies", "held")
 
-    def __init__(self, budget: BodyBudget, account: str, share: _Share) -> None:
+    def __init__(self, budget: BodyBudget, account: str, bodies: _Bodies) -> None:
         self._budget = budget
         self._ended = False
         self.account = account
-        self.share = share
+        self.bodies = bodies
         self.held = 0
 
     def grow(self, size: int) -> Awaitable[None] | None:
@@ -197,7 +205,7 @@ class BodyClaim:
 
     def complete(self) -> None:
         """The body needs no more than it holds now."""
-        if not self._ended and self in self.share.incomplete:
+        if not self._ended and self in self.bodies.incomplete:
             self._budget._complete(self)
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-"""Refuses bodies that arrive too slowly, so that idle connections do not hold memory, disk space and places for long."""
+"""Refuses bodies that arrive too slowly, so that idle connections do not hold memory, disk space and slots for long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHECKS_PER_WINDOW = 6
 
 
 class ArrivingBody(Protocol):
-    """A request whose body is not complete. `is_body_paused`: the gateway itself does not read at the moment."""
+    """A request whose body is not complete. `is_body_paused`: the gateway has paused reading."""
 
     body_bytes: int
     is_body_paused: bool
@@ -22,9 +22,9 @@ class ArrivingBody(Protocol):
 
 
 class BodyRates:
-    """All arriving bodies of a process. A body must bring `bytes_per_second` on average over WINDOW_SECONDS; 0 means no limit.
+    """All arriving bodies of a process. A body must arrive with `bytes_per_second` on average over WINDOW_SECONDS; 0: no limit.
 
-    There is one timer for all bodies; a body costs an entry of a dict.
+    All bodies share one timer; a body costs an entry of a dict.
     """
 
     def __init__(self, bytes_per_second: int) -> None:
@@ -43,7 +43,7 @@ class BodyRates:
             self._start_timer()
 
     def remove(self, body: ArrivingBody) -> None:
-        """No effect for a body that was removed before."""
+        """Remove a body. Repeated calls have no effect."""
         self._bodies.pop(body, None)
 
     def _start_timer(self) -> None:
@@ -57,7 +57,7 @@ class BodyRates:
         for body, (start, bytes_before) in list(self._bodies.items()):
             if body.is_body_paused:
                 self._bodies[body] = self._checks, body.body_bytes
-            elif self._checks - start > CHECKS_PER_WINDOW:  # a body may have come just before the first of them
+            elif self._checks - start > CHECKS_PER_WINDOW:  # the body may have arrived just before the first check
                 self._check(body, body.body_bytes - bytes_before)
         if self._bodies:
             self._start_timer()

@@ -1,7 +1,7 @@
 """Runs the long work on large bodies (measuring, parsing, checking, translating) in a thread, so that the event loop stays free.
 
-One thread, because Python runs one at a time anyway, and several would delay the loop several times as long. Bodies of an account
-are processed one after the other, so the bodies of other accounts need not wait for all of them.
+There is one thread, because Python runs one at a time, and several threads would delay the loop more. The bodies of an account
+are processed one after the other, so a body of another account waits for at most one of them.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ class _WorkThread:
 
 
 class BodyWorker:
-    """One for each process; the thread starts with the first large body. Call `close` at the end."""
+    """The worker of a process. Its thread starts with the first large body. Call `close` at the end."""
 
     def __init__(self) -> None:
         self._thread: _WorkThread | None = None
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, account: str, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The result of `function`, which runs in the thread when the account's earlier work is done.
+        """Return the result of `function`, which runs in the thread after the account's earlier work.
 
-        Raises what the function raises, and Unavailable after WORK_SECONDS: then a new thread does the work that follows.
+        Raises the function's errors, and Unavailable after WORK_SECONDS: then a new thread does the following work.
         """
         async with self._find_turn(account):
             thread = self._thread = self._thread or _WorkThread()
@@ -80,16 +80,16 @@ class BodyWorker:
         return turn
 
     def _abandon(self, thread: _WorkThread) -> Unavailable:
-        """Let a new thread do the work that follows. Returns the error for a request whose work was not done in time."""
+        """Let a new thread do the following work. Return the error for a request whose work was not done in time."""
         if self._thread is thread:
             self.close()
         message = "The gateway could not process the large body of this request in time. Retry after 10 s."
         return Unavailable(message, code="overloaded", headers={"Retry-After": "10"})
 
     async def load_object(self, raw: bytes, claim: BodyClaim, max_cost: int) -> dict[str, Any]:
-        """The JSON object in `raw`. The memory of the parsed value is reserved in `claim` before it exists.
+        """Return the JSON object in `raw`. The memory of the parsed value is reserved in `claim` before the value exists.
 
-        Raises RequestError for an invalid body, TooLarge for too many values, Unavailable when there is no memory.
+        Raises RequestError for an invalid body, TooLarge for too many values, Unavailable without memory.
         """
         measure = await self.run(claim.account, measure_json, raw, max_cost)
         waiting = claim.grow(measure.parsed_bytes)

@@ -16,7 +16,7 @@ from tornado_gate.types import NO_BUDGET, NO_LIMITS, Bound, Budget, Limits
 SUBJECT_KINDS: Final = ("key", "user", "team", "model", "provider", "gateway")
 CALLER_KINDS: Final = frozenset({"key", "user", "team"})
 GATEWAY: Final = "gateway"
-"""The subject that stands for all requests."""
+"""The subject of all requests."""
 
 REQUESTS, TOKENS, OPEN, PERIODS = "requests", "tokens", "open", "periods"
 """The families of counters: windows of a minute, open requests, and the usage of a day and a month."""
@@ -75,7 +75,7 @@ def list_bounds(
     for source in (limits, budget):
         if (
             source is not None and source is not NO_LIMITS and source is not NO_BUDGET
-        ):  # of 10,000 models, few have bounds
+        ):  # fast path: few of 10,000 models have bounds
             values |= {name: value for name in source.__struct_fields__ if (value := getattr(source, name)) is not None}
     values |= overrides
     if not values:

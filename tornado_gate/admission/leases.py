@@ -1,4 +1,4 @@
-"""The leases of a machine's processes. Each process locks a file, and the kernel releases the lock however the process ends."""
+"""The leases of a machine's processes. Each process locks a file. The kernel releases the lock when the process ends."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class Limiter:
     async def _reserve_in(
         self, store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int], least: Sequence[int]
     ) -> tuple[Outcome, Sequence[int]]:
-        """Return the outcome, and the amounts that were reserved or refused."""
+        """Return the outcome, and the amounts that were reserved or rejected."""
         outcome = await self._reserve_amounts(store, bounds, amounts)
         for _ in range(GUESSES):
             fitting = None if outcome.moment is not None else _fit_amounts(outcome.levels, bounds, amounts, least)

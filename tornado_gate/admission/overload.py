@@ -1,11 +1,12 @@
-"""Refuses new requests before the memory or the latency of all collapses: 503 with Retry-After. One object for each process.
+"""Rejects new requests with 503 and Retry-After before memory or latency get out of control. A process has one object.
 
-Three bounds of conf's ``limits``: `open_requests`, shared by account by the rule of `storage/shares.py`; `loop_lag_seconds`, the
-delay of the event loop that lasts for a second; `memory_bytes`, or the container's limit. While the loop lags, an account without
-an open request still gets in, so one busy account does not lock out the others; while memory is short, a few requests in all do,
-so that a process whose memory stays high for another reason still answers.
+Conf's ``limits`` have three limits for this. `open_requests` is shared by account, by the rule of `account_shares.py`.
+`loop_lag_seconds` is a delay of the event loop that lasts for a second. `memory_bytes` is the memory of the process; without it,
+the container's limit counts. While the loop lags, an account without an open request may send one, so a busy account does not
+lock out the others. While memory is short, all accounts together may have a few requests, so that a process with high memory for
+another reason still responds.
 
-Requests without a body (polls, lists) and those of operators (probes, metrics, the console, /admin/v1) are never refused.
+Requests without a body (polls, lists) and requests of operators (probes, metrics, the console, /admin/v1) are never rejected.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from tornado_gate.account_shares import may_hold
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.errors import Unavailable
-from tornado_gate.storage.shares import may_hold
 from tornado_gate.telemetry.memory import CONTAINER_SHARE, ContainerMemory, read_resident_bytes
 
 RETRY_SECONDS: Final = 2
 LAGGING_TICKS: Final = 4
-"""The loop lags when so many measurements in a row are above the bound: a single long block is no overload."""
+"""The loop lags if this number of measurements in a row is above the limit. A single long block is not an overload."""
 TICKS_PER_MEMORY: Final = 4
 REQUESTS_WITHOUT_MEMORY: Final = 4
-"""So many requests of all accounts may be open while memory is short."""
+"""The number of requests of all accounts that may be open while memory is short."""
 
 
 class Overload:
-    """Counts open requests by account, and knows whether the process is overloaded. `refused` is called with each reason."""
+    """Counts open requests by account, and detects overload. `refused` is called with the reason of each rejection."""
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class Overload:
         self.limits = limits
         self.open = 0
         self.pressure = ""
-        """The bound that is exceeded now, ``loop_lag`` or ``memory``; "" for none."""
+        """The limit that is exceeded now, ``loop_lag`` or ``memory``; "" without one."""
         self._refused = refused
         self._held: dict[str, int] = {}
         self._delays: deque[float] = deque(maxlen=LAGGING_TICKS)
@@ -50,7 +51,7 @@ class Overload:
         self._is_memory_short = False
 
     def enter(self, account: str) -> None:
-        """Count a request. Raises Unavailable for one that is too many. Every call that returns needs a `leave`."""
+        """Count a request. Raises Unavailable if there are too many. Every call that returns needs a `leave`."""
         held = self._held.get(account, 0)
         if self.pressure or 2 * (self.open + 1) > self.limits.open_requests:
             self._check(held)
@@ -58,11 +59,11 @@ class Overload:
         self._held[account] = held + 1
 
     def leave(self, account: str) -> None:
-        """A request that was counted has ended."""
+        """Remove a request that was counted and has ended."""
         self.open -= 1
-        left = self._held[account] - 1
-        if left:
-            self._held[account] = left
+        remaining = self._held[account] - 1
+        if remaining:
+            self._held[account] = remaining
         else:
             del self._held[account]
 
@@ -81,13 +82,13 @@ class Overload:
         return Unavailable(message, code="overloaded", headers={"Retry-After": str(RETRY_SECONDS)})
 
     def note_delay(self, seconds: float) -> None:
-        """Called several times a second with the current delay of the event loop."""
+        """Record the current delay of the event loop. Call it several times a second."""
         self._delays.append(seconds)
         self._ticks += 1
         if self._ticks % TICKS_PER_MEMORY == 0:
             self._is_memory_short = self._measure_memory()
-        bound = self.limits.loop_lag_seconds
-        is_lagging = bool(bound) and len(self._delays) == LAGGING_TICKS and min(self._delays) > bound
+        limit = self.limits.loop_lag_seconds
+        is_lagging = bool(limit) and len(self._delays) == LAGGING_TICKS and min(self._delays) > limit
         self.pressure = "memory" if self._is_memory_short else "loop_lag" if is_lagging else ""
 
     def _measure_memory(self) -> bool:
@@ -97,7 +98,7 @@ class Overload:
         return limit is not None and self._container.read_used() > limit * CONTAINER_SHARE
 
     def explain_overload(self) -> str:
-        """Why the process should get no more requests for now; "" if it should."""
+        """Return the reason why the process should get no more requests now, or ""."""
         if self.pressure == "memory":
             return "memory is nearly used up"
         return f"the event loop is late by more than {self.limits.loop_lag_seconds:g} s" if self.pressure else ""

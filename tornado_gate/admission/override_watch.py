@@ -1,4 +1,4 @@
-"""Keeps the temporary limits that administrators have set: reads them after a change, and ends them in time."""
+"""Applies the temporary limits of administrators: reads them after a change, and ends them in time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_TIMER: Final = 86400.0
 
 
 class OverrideWatch:
-    """Calls `apply` with the overrides that are in force now. Call `start` inside the event loop, and `close` before it ends."""
+    """Calls `apply` with the active overrides. Call `start` inside the event loop, and `close` before it ends."""
 
     def __init__(self, database: Database, apply: Callable[[Overrides], None]) -> None:
         self._database = database
@@ -42,7 +42,7 @@ class OverrideWatch:
             self._end.cancel()
 
     def read_again(self) -> None:
-        """Read the overrides again, because keys have changed, and maybe they have."""
+        """Read the overrides again, because keys have changed, and overrides may have changed too."""
         if self._loop is not None:
             self._reading = self._loop.create_task(self._read())
 
@@ -50,7 +50,7 @@ class OverrideWatch:
         try:
             overrides = await self._database.run(read_overrides, self._database)
         except DatabaseError as error:
-            log.warning("temporary limits cannot be read; those known stay in force: %s", error)
+            log.warning("temporary limits cannot be read; the known ones stay active: %s", error)
             return
         self._adopt(Overrides(overrides, time.time()))
 

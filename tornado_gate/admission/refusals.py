@@ -1,4 +1,4 @@
-"""The error of a request that a bound refuses, and the headers with the remaining amounts."""
+"""The error of a request that a bound rejects, and the headers with the remaining amounts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tornado_gate.types import Bound, LimitLevel, LimitLevels
 
 NO_LEVELS: Final = LimitLevels()
 IMPOSSIBLE: Final = {"x-should-retry": "false"}
-"""A header that SDKs read: a request that alone exceeds a bound is refused whenever it is sent."""
+"""A header that SDKs read: a request that alone exceeds a bound is always rejected."""
 
 
 def make_refusal(levels: Sequence[Level], amounts: Mapping[Bound, int], now: float) -> RateLimited:
-    """Return the error for a request that these bounds refuse. It names the bound with the longest wait."""
+    """Return the error for a request that these bounds reject. It names the bound with the longest wait."""
     level = max(levels, key=lambda level: (amounts[level.bound] > level.bound.limit, level.wait))
     bound, amount = level.bound, amounts[level.bound]
     owner = describe_subject(bound)
@@ -39,7 +39,7 @@ def make_refusal(levels: Sequence[Level], amounts: Mapping[Bound, int], now: flo
         resets = datetime.fromtimestamp(now + level.wait, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         message = (
             f"The budget of {owner[0].lower() + owner[1:]} does not allow this: {bound.name} is {limit}, {used} are used or in "
-            f"use{f', and the request may use {requested}' if amount else ''}. The budget begins anew at {resets}."
+            f"use{f', and the request may use {requested}' if amount else ''}. The budget starts again at {resets}."
         )
         error = RateLimited(message, retry_after=level.wait, code="budget_exceeded", exceeded=exceeded)
     else:
@@ -63,7 +63,7 @@ def format_amount(bound: Bound, value: int) -> str:
 
 
 def find_lowest(levels: Iterable[Level], known: LimitLevels = NO_LEVELS) -> LimitLevels:
-    """Return the limits per minute with the smallest remainder, among `levels` and the given `known` ones."""
+    """Return the limits per minute with the smallest remainder, among `levels` and `known`."""
     requests, tokens = known
     for level in levels:
         family = level.bound.family

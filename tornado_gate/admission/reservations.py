@@ -1,12 +1,12 @@
-"""The one point at which requests are admitted: reserves what a request may use before it is sent, and settles after its end.
+"""The only place at which requests are admitted: reserves the possible usage of a request, and settles it after its end.
 
-Every route that makes something comes here: `attempts.try_targets`, which answers all requests, realtime sessions and calls
-between models, and `tasks/service.py` for videos. What a request must not exceed are the bounds of its key, user, team, model and
-provider account, and those of the whole gateway; the lowest decides. A request without a bound does not come here at all.
+All requests that use a model are admitted here: by `attempts.try_targets` for requests, realtime sessions and calls between
+models, and by `tasks/service.py` for videos. A request must stay within the bounds of its key, user, team, model, provider
+account and of the whole gateway. The lowest bound decides. Requests without a bound are not counted.
 
-A request that its caller must correct (400), or that another bound refuses, counts nowhere. One that guards review counts before
-they do, so that it counts also when they block it. A failed upstream request counts as a
-request and costs nothing.
+A request that its caller must correct (400), or that another bound rejects, is not counted. A request that guards review is
+counted before the review, so it counts even if a guard blocks it. A failed upstream request counts as a request and costs
+nothing.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from tornado_gate.types.bounds import Reservation, Reservations
 
 NO_BOUNDS: Final[tuple[Bound, ...]] = ()
 OF_THE_WHOLE: Final = CALLER_KINDS | {GATEWAY}
-"""Whose requests a call between models is not counted among: it is part of one."""
+"""The kinds of subjects whose request counts ignore calls between models. Such a call is part of a request."""
 
 
 class Admission:
-    """The bounds of conf, and the requests that are counted. `is_active`: some bound concerns callers who have none."""
+    """The bounds of conf, and the admitted requests. `is_active`: conf has bounds that apply to callers without bounds."""
 
     def __init__(self, limiter: Limiter) -> None:
         self.limiter = limiter
@@ -65,10 +65,10 @@ class Admission:
         shared = [*self._of_all, *chain(*self._of_models.values()), *chain(*self._of_providers.values())]
         self.is_active = bool(shared)
         self._estimates_all = needs_estimate(shared)
-        self.usual.forget_others(config.models)
+        self.usual.remove_others(config.models)
 
     def override(self, overrides: Overrides) -> bool:
-        """Adopt what administrators have overridden for a time. Returns whether bounds have changed."""
+        """Adopt temporary overrides by administrators. Return whether bounds have changed."""
         before, self.overrides = self.overrides, overrides
         if before == overrides:
             return False
@@ -79,21 +79,21 @@ class Admission:
     def list_bounds(
         self, kind: str, subject: str, limits: Limits | None, budget: Budget | None, title: str = ""
     ) -> tuple[Bound, ...]:
-        """The bounds of a subject, with what administrators have overridden for a time."""
-        own = list_bounds(kind, subject, limits, budget, title=title)
-        changed = self.overrides.find_values(kind, subject, own)
-        return list_bounds(kind, subject, limits, budget, changed, title) if changed else own
+        """Return the bounds of a subject, with the temporary overrides of administrators."""
+        configured = list_bounds(kind, subject, limits, budget, title=title)
+        overrides = self.overrides.find_values(kind, subject, configured)
+        return list_bounds(kind, subject, limits, budget, overrides, title) if overrides else configured
 
     def needs_estimate(self, call: Call) -> bool:
-        """Whether a bound that may concern the request is one of tokens or money."""
+        """Return whether a bound of tokens or money may apply to the request."""
         return self._estimates_all or needs_estimate(call.caller.bounds)
 
     async def enter(
         self, prices: PriceTable, call: Call, target: Target, estimate: Estimate | None = None
     ) -> RateLimited | None:
-        """Reserve what a request may use at `target`. Returns the error when only this target may not be used.
+        """Reserve the possible usage of a request at `target`. Return the error if only a bound of this target rejects it.
 
-        Raises RateLimited when a bound of the caller, of the model or of the gateway refuses the request.
+        Raises RateLimited if a bound of the caller, of the requested model or of the gateway rejects the request.
         """
         charge = call.charge
         reservations = charge.reservations
@@ -114,19 +114,19 @@ class Admission:
         try:
             reservation, levels = await self.limiter.reserve(bounds, amounts, least)
         except RateLimited as error:
-            refused = error.exceeded["subject"]
-            if refused == "provider" or (refused == "model" and not requested):
+            subject = error.exceeded["subject"]
+            if subject == "provider" or (subject == "model" and not requested):
                 return error
             raise
-        number = len(of_request)
+        count = len(of_request)
         reservations = reservations or Reservations()
-        if number:
+        if count:
             reservations.of_request.append(
-                Reservation(bounds[:number], reservation.amounts[:number], reservation.moment, reservation.store)
+                Reservation(bounds[:count], reservation.amounts[:count], reservation.moment, reservation.store)
             )
         if of_target:
             reservations.of_target = Reservation(
-                of_target, reservation.amounts[number:], reservation.moment, reservation.store
+                of_target, reservation.amounts[count:], reservation.moment, reservation.store
             )
         reservations.levels = find_lowest(levels, reservations.levels)
         reservations.has_begun = False
@@ -136,7 +136,7 @@ class Admission:
     def _list_unreserved(
         self, call: Call, requested: tuple[Bound, ...], reservations: Reservations | None
     ) -> tuple[Bound, ...]:
-        """The bounds of the caller, the gateway and the model that was asked for, of which nothing is reserved yet."""
+        """Return the bounds of the caller, the gateway and the requested model that have no reservation yet."""
         if reservations is not None and not reservations.has_begun:
             return NO_BOUNDS
         bounds = (*call.caller.bounds, *self._of_all, *requested)
@@ -145,9 +145,9 @@ class Admission:
         )
 
     async def begin(self, call: Call) -> None:
-        """Count a request before guards review it, so that their work is bounded, too; `enter` reserves the rest.
+        """Count a request before guards review it, so that their work is limited too. `enter` reserves tokens and money later.
 
-        Raises RateLimited. If the request is not admitted for another reason than a guard's, call `give_up`.
+        Raises RateLimited. If the request is then rejected, but not by a guard, call `cancel_begun`.
         """
         if not self.is_active and not call.caller.bounds:
             return
@@ -157,29 +157,31 @@ class Admission:
             reservation, levels = await self.limiter.reserve(bounds, [1] * len(bounds))
             call.charge.reserve(Reservations([reservation], levels=find_lowest(levels), has_begun=True))
 
-    def give_up(self, charge: Charge) -> None:
-        """A request that had begun was refused: it counts nowhere, unless it was admitted meanwhile."""
+    def cancel_begun(self, charge: Charge) -> None:
+        """Return the reservations of a request that `begin` counted, unless `enter` has admitted it."""
         if charge.reservations is not None and charge.reservations.has_begun:
             self.cancel(charge)
 
     def _find_requested(self, model: str) -> tuple[Bound, ...]:
-        """The bounds of the model that a request names."""
+        """Return the bounds of the model that a request names."""
         return self._of_models.get(self._find_entry_name(model), NO_BOUNDS) if self._of_models else NO_BOUNDS
 
     def _estimate_amounts(
         self, bounds: Iterable[Bound], charge: Charge, target: Target, price: Price | None, estimate: Estimate
     ) -> tuple[list[int], list[int]]:
-        """What the request uses at least of each bound, and what it will probably use."""
-        least, most = estimate.list_quantities(self.usual.find(target.model))
-        costs = (estimate_cost(price, least), estimate_cost(price, most))
-        tokens = tuple((each.input_tokens or 0) + (each.output_tokens or 0) for each in (least, most))
+        """Return the minimum usage of each bound, and the probable usage."""
+        least, likely = estimate.list_quantities(self.usual.get_tokens(target.model))
+        costs = (estimate_cost(price, least), estimate_cost(price, likely))
+        tokens = tuple((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in (least, likely))
         lowest, probable = [], []
         for bound in bounds:
             if bound.family in (REQUESTS, OPEN):
                 low = high = 0 if charge.is_inner and bound.kind in OF_THE_WHOLE else 1
             else:
                 low, high = costs if bound.name.startswith("usd") else tokens
-                high = max(low, min(high, max(bound.limit, 1)))  # a guess is no request that is always too large
+                high = max(
+                    low, min(high, max(bound.limit, 1))
+                )  # an estimate above the limit does not reject the request
             lowest.append(low)
             probable.append(high)
         return lowest, probable
@@ -187,7 +189,7 @@ class Admission:
     # After an attempt, and after the request
 
     def note_failure(self, call: Call, error: BaseException) -> None:
-        """An attempt has failed. What the caller must correct counts nowhere; another target reserves anew."""
+        """Return reservations after a failed attempt: all if the caller must correct the request, else the target's."""
         reservations = call.charge.reservations
         if reservations is None or not isinstance(error, GateError):
             return
@@ -198,19 +200,19 @@ class Admission:
             reservations.of_target = None
 
     def cancel(self, charge: Charge) -> None:
-        """The request was not admitted after all."""
+        """Return all reservations of a request that was rejected."""
         reservations = charge.take_reservations()
         if reservations is not None:
             for reservation in reservations.list_all():
                 self.limiter.cancel(reservation)
 
     def settle(self, reservations: Reservations, tokens: int, cost: int) -> None:
-        """A request has ended and has used this."""
+        """Settle the reservations of a request that has ended to its usage."""
         for reservation in reservations.list_all():
             self.limiter.settle(reservation, tokens, cost)
 
     async def add_used(self, reservations: Reservations, tokens: int, cost: int) -> RateLimited | None:
-        """A session goes on and has used this in all. Returns the error to end it with when a bound is exhausted."""
+        """Count the total usage of a session that continues. If a bound is exhausted, return the error that ends the session."""
         for reservation in reservations.list_all():
             self.limiter.add_used(reservation, tokens, cost)
         bounds = [
@@ -223,37 +225,37 @@ class Admission:
         return self.limiter.make_exhausted_error(levels) if levels else None
 
     def describe_reservations(self, charge: Charge) -> list[Any]:
-        """What a task keeps of its request's reservations until it ends, as JSON values. The rest ends with the request."""
+        """Return the reservations that a task keeps until it ends, as JSON values. The others end with the request."""
         reservations = charge.reservations
         described = map(self.limiter.describe, reservations.list_all() if reservations is not None else ())
         return [values for values in described if values]
 
     def leave_to_task(self, charge: Charge) -> None:
-        """The task will settle what `describe_reservations` described: the request does not."""
+        """Leave the reservations of `describe_reservations` to the task: it settles them, and the request does not."""
         reservations = charge.reservations
         for reservation in reservations.list_all() if reservations is not None else ():
             self.limiter.leave(reservation)
 
     def settle_task(self, kept: Iterable[Any], tokens: int, cost: int) -> None:
-        """A task with `keep_for_task` has ended."""
-        for described in kept:
-            self.limiter.settle(self.limiter.restore(described), tokens, cost)
+        """Settle the reservations that a task kept, because it has ended."""
+        for values in kept:
+            self.limiter.settle(self.limiter.restore(values), tokens, cost)
 
-    # What is left
+    # Remaining amounts
 
     async def describe_limits(self, call: Call, target: Target) -> dict[str, Any]:
-        """What is left of the bounds of a request, as JSON values."""
+        """Return the remaining amounts of the bounds of a request, as JSON values."""
         requested = self._find_requested(call.model)
         bounds = (*call.caller.bounds, *self._of_all, *requested, *self._of_providers.get(target.provider, ()))
         levels = await self.limiter.read(bounds) if bounds else ()
-        found: dict[str, Any] = {}
+        description: dict[str, Any] = {}
         lowest = find_lowest(levels)
         for kind, level in (("requests", lowest.requests), ("tokens", lowest.tokens)):
             if level is not None:
-                found[kind] = {"limit": level.limit, "remaining": level.remaining}
+                description[kind] = {"limit": level.limit, "remaining": level.remaining}
         if levels:
-            found["bounds"] = [_describe_level(level) for level in levels]
-        return found
+            description["bounds"] = [_describe_level(level) for level in levels]
+        return description
 
 
 def _describe_level(level: Level) -> Mapping[str, Any]:

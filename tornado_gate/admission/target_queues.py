@@ -1,12 +1,13 @@
-"""How many requests of a provider entry run at a time, and who of those that wait is next. Conf: ``providers.X.concurrency``.
+"""Limits the running requests of a provider entry, and queues the others. Conf: ``providers.X.concurrency``.
 
-A request that finds all places taken waits in a queue of limited length, for a limited time, and holds nothing of the upstream
-meanwhile. Accounts share both: the next place goes to the waiting account that has fewest requests running, and the queue's
-places are held by the rule of `storage/shares.py`, so one account cannot fill it.
+A running request has a slot. A request without a free slot waits in a queue of limited length, for a limited time. It uses no
+connection of the upstream while it waits. Accounts share slots and queue: the next slot goes to the waiting account with the
+fewest running requests, and the rule of `account_shares.py` divides the queue, so one account cannot fill it.
 
-Places and queue are those of the machine (`shared_places.py`); who is next is decided in each process, for its own requests. A
-process in which a request has ended takes the place for one of its own with a probability equal to its share of all that wait;
-otherwise the first process that looks takes it. So no process keeps its places while others wait.
+All processes of the machine share the slots and the queue (`shared_slots.py`). Each process decides which of its requests is
+next. When a request ends, its process takes the slot for a request that waits there, with a probability equal to the process's
+share of all waiting requests. Otherwise the first process that looks takes the slot. So no process keeps its slots while others
+wait.
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from tornado_gate.account_shares import may_hold
 from tornado_gate.admission.embedded import EmbeddedStore
-from tornado_gate.admission.shared_places import SharedPlaces
+from tornado_gate.admission.shared_slots import SharedSlots
 from tornado_gate.config.model import TargetConcurrency
 from tornado_gate.errors import TargetBusy
-from tornado_gate.storage.shares import may_hold
 
 Report = Callable[[str, int, int], None]
 """Called after a change with the provider entry, its running and its waiting requests."""
 Refused = Callable[[str], None]
 """Called with the reason of a refusal."""
 LOOK_SECONDS: Final = 0.02
-"""How often a process whose requests wait looks for places that other processes have given back."""
+"""The interval at which a process with waiting requests looks for slots that other processes have released."""
 
 
 class TargetQueue:
-    """The places of one provider entry. `rules` are those of the conf that the latest request has."""
+    """The slots and the queue of one provider entry. The configuration of the latest request applies."""
 
     def __init__(self, provider: str, store: EmbeddedStore, report: Report, refused: Refused) -> None:
         self.provider = provider
         self.running = 0
         self.waiting = 0
         self._most = 1
-        self._places = SharedPlaces(provider, store)
+        self._slots = SharedSlots(provider, store)
         self._report = report
         self._refused = refused
         self._running_of: Counter[str] = Counter()
@@ -48,17 +49,17 @@ class TargetQueue:
         self._look: asyncio.TimerHandle | None = None
 
     async def enter(self, account: str, rules: TargetConcurrency) -> Callable[[], None]:
-        """Wait for a place. Returns the function that gives it back, to be called once. Raises TargetBusy without one."""
+        """Wait for a slot. Return the function that releases it, to be called once. Raises TargetBusy without a free slot."""
         self._most = rules.most
-        if not self.waiting and self._places.take(rules.most, self.running):
-            self._take(account)
+        if not self.waiting and self._slots.take_slot(rules.most, self.running):
+            self._start(account)
         else:
             await self._wait(account, rules)
         return partial(self._leave, account)
 
     async def _wait(self, account: str, rules: TargetConcurrency) -> None:
         line = self._waiting_of.get(account)
-        waiting = self._places.wait(rules.queue, self.waiting)
+        waiting = self._slots.add_waiting(rules.queue, self.waiting)
         if not waiting or not may_hold(1, len(line or ()), waiting - 1, rules.queue + 1):
             self._count_again()
             raise self._busy("target_queue", rules, "its queue, or this account's share of it, is full")
@@ -74,7 +75,7 @@ class TargetQueue:
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():
-                self._leave(account)  # the place came in the same moment
+                self._leave(account)  # the slot became free in the same moment
             else:
                 self._remove(account, turn)
             if isinstance(error, TimeoutError):
@@ -93,20 +94,20 @@ class TargetQueue:
     def _remove(self, account: str, turn: asyncio.Future[None]) -> None:
         line = self._waiting_of.get(account)
         if line is None or turn not in line:
-            return  # `_admit` has met it, cancelled
+            return  # `_drop_cancelled` has removed it
         line.remove(turn)
         if not line:
             del self._waiting_of[account]
         self.waiting -= 1
         self._count_again()
 
-    def _take(self, account: str) -> None:
+    def _start(self, account: str) -> None:
         self.running += 1
         self._running_of[account] += 1
         self._count_again()
 
     def _leave(self, account: str) -> None:
-        """Give a place back, and admit those that wait."""
+        """Release a slot, and admit waiting requests."""
         self.running -= 1
         self._running_of[account] -= 1
         if not self._running_of[account]:
@@ -115,31 +116,31 @@ class TargetQueue:
         self._admit(shares=True)
 
     def _count_again(self) -> None:
-        self._places.correct(self.running, self.waiting)
+        self._slots.correct(self.running, self.waiting)
         self._report(self.provider, self.running, self.waiting)
 
     def _admit(self, *, shares: bool = False) -> None:
-        """Give the free places to those that wait. `shares`: leave them to other processes by their share of all that wait."""
+        """Give free slots to waiting requests. `shares`: leave slots to other processes, by their share of waiting requests."""
         while self._drop_cancelled():
-            if not self._places.take(self._most, self.running):
+            if not self._slots.take_slot(self._most, self.running):
                 break
-            if shares and random.random() * self._places.count_waiting() >= self.waiting:
+            if shares and random.random() * self._slots.count_waiting() >= self.waiting:
                 self._count_again()
                 break
             following = self._find_next()
             turn = self._waiting_of[following][0]
-            self.running += 1  # before the queue is corrected: the place is taken
+            self.running += 1  # before the counts are corrected: the slot is taken
             self._running_of[following] += 1
             self._remove(following, turn)
             turn.set_result(None)
         self._look_later()
 
     def _find_next(self) -> str:
-        """The waiting account with the fewest running requests."""
+        """Return the waiting account with the fewest running requests."""
         return min(self._waiting_of, key=lambda name: self._running_of.get(name, 0))
 
     def _drop_cancelled(self) -> bool:
-        """Remove those whose request has just been cancelled from the front. Returns whether others wait."""
+        """Remove cancelled requests from the front of the queue. Return whether others wait."""
         while self._waiting_of:
             following = self._find_next()
             turn = self._waiting_of[following][0]
@@ -158,7 +159,7 @@ class TargetQueue:
 
 
 class TargetQueues:
-    """The queues of all provider entries with a limit; one object for each process."""
+    """The queues of all provider entries with a limit. A process has one object."""
 
     def __init__(self, store: EmbeddedStore, report: Report, refused: Refused) -> None:
         self._store = store
@@ -167,14 +168,14 @@ class TargetQueues:
         self._queues: dict[str, TargetQueue] = {}
 
     def find(self, provider: str) -> TargetQueue:
-        """The queue of a provider entry."""
+        """Return the queue of a provider entry."""
         queue = self._queues.get(provider)
         if queue is None:
             queue = self._queues[provider] = TargetQueue(provider, self._store, self._report, self._refused)
         return queue
 
     def keep(self, providers: frozenset[str]) -> None:
-        """Forget the entries that conf no longer has, once their requests have ended."""
+        """Remove the queues of entries that conf no longer has, except queues with requests."""
         self._queues = {
             name: queue for name, queue in self._queues.items() if name in providers or queue.running or queue.waiting
         }

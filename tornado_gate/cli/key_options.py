@@ -100,11 +100,11 @@ def _merge_values(parse: Callable[[str], dict[str, Any]], values: tuple[str, ...
 
 def bound_options(command: F) -> F:
     """Add --limit, --budget, and a flag for each bound. `take_bounds` reads them."""
-    for field, group, what in reversed(_BOUNDS):
+    for field, group, unit in reversed(_BOUNDS):
         name = f"--budget-{field.replace('_', '-')}" if group == "budget" else f"--{field.replace('_', '-')}"
         metavar = "USD" if field.startswith("usd") else "N"
         kind = click.FLOAT if metavar == "USD" else click.INT
-        command = click.option(name, field, type=kind, metavar=metavar, help=f"At most N {what}.")(command)
+        command = click.option(name, field, type=kind, metavar=metavar, help=f"At most N {unit}.")(command)
     command = click.option(
         "--budget",
         "budget",

@@ -51,7 +51,7 @@ def keys() -> None:
 
 
 def _open_store(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore | None, Config]:
-    """Return the key store, or None if there is none, and the configuration. Creates no file.
+    """Return the key store, or None without one, and the configuration. Creates no file.
 
     The store is closed when the command ends. Exits with a message if it cannot be opened.
     """
@@ -364,7 +364,7 @@ def adopt(conf_file: Path | None, data_dir: Path | None, named: str) -> None:
 
 
 def _open_for_change(conf_file: Path | None, data_dir: Path | None, named: str) -> KeyStore:
-    """Return the key store. Exits if there is none, or if the key is defined in the configuration."""
+    """Return the key store. Exits without one, or if the key is defined in the configuration."""
     store, config = _open_store(conf_file, data_dir)
     if named.startswith("conf:"):
         exit_with_message(f"{escape_unprintable(named)} is defined in the configuration; change it in `keys:` there.")

@@ -319,8 +319,8 @@ def prune(conf_file: Path | None, data_dir: Path | None, older_than: str | None,
     """
     age = None if older_than is None else _parse_age(older_than)
     removed = _run_with_store(conf_file, data_dir, lambda store, config: _prune_tasks(store, config, age, dry_run))
-    what = f"{removed.tasks} tasks with {removed.files} video files of {removed.size} bytes"
-    click.echo(f"{what} would be removed." if dry_run else f"{what} were removed.")
+    tasks = f"{removed.tasks} tasks with {removed.files} video files of {removed.size} bytes"
+    click.echo(f"{tasks} would be removed." if dry_run else f"{tasks} were removed.")
 
 
 class PruneResult(NamedTuple):

@@ -14,8 +14,9 @@ from typing import Any
 import orjson
 
 from tornado_gate.codec.json_bounds import JsonMeasure, measure_json
+from tornado_gate.codec.large_json import load_json
 from tornado_gate.errors import InvalidField, RequestError
-from tornado_gate.types.large_json import WHOLE_BYTES, load_json
+from tornado_gate.types.wire import WHOLE_BYTES
 
 MAX_DEPTH = 128
 """The maximum nesting of objects and arrays. No known API needs 30; orjson encodes at most 254."""
@@ -54,7 +55,7 @@ def load_object(raw: bytes) -> dict[str, Any]:
 def load_measured_object(raw: bytes, measure: JsonMeasure) -> dict[str, Any]:
     """Return the object like `load_object`, for a large body whose text was measured.
 
-    It may run in a thread: it lets other threads run between its steps, which are short (`types/large_json.py`). The error for a
+    It may run in a thread: it lets other threads run between its steps, which are short (`codec/large_json.py`). The error for a
     duplicate name does not contain the name.
     """
     value = _parse_object(raw)
@@ -78,8 +79,8 @@ def _parse_object(raw: bytes) -> dict[str, Any]:
 def _may_have_duplicates(raw: bytes, written: bytes) -> bool:
     """Return whether `raw` may have a duplicate name that `written`, its parsed value as JSON, no longer has.
 
-    Parsing drops a duplicate together with its colon. All other colons occur in both texts, also those inside strings, unless
-    they are escaped in `raw`.
+    Parsing drops a duplicate together with its colon. All other colons occur in both texts, even inside strings, unless they
+    are escaped in `raw`.
     """
     if raw.count(b":") != written.count(b":"):
         return True

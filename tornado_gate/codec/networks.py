@@ -55,7 +55,7 @@ class NetworkSet:
             starts.add(int(network.network_address) >> shift)
 
     def __contains__(self, address: str) -> bool:
-        """Return whether an IP address lies in one of the networks; False for a text that is none."""
+        """Return whether an IP address lies in one of the networks; False for a text that is no address."""
         try:
             ip = ip_address(address)
         except ValueError:

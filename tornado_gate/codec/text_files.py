@@ -56,7 +56,7 @@ _CHARSETS: Final = {
     **{name: name for name in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")},
     **{name.replace("-le", "le").replace("-be", "be"): name for name in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")},
 }  # fmt: skip
-"""Charsets of declarations; those with states or escapes, such as UTF-7, are not read."""
+"""Charsets of declarations. Charsets with states or escapes, such as UTF-7, are not read."""
 _UNMARKED: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
 _SNIFFED_HEAD: Final = 4096
 ADVICE: Final = "Send text as UTF-8, and other files with their media type and in valid base64."

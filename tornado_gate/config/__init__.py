@@ -135,12 +135,12 @@ def _find_unset_variables(filled: FilledValues, data: checks.Data, inactive: che
     no_keys = {("keys", index) for index, entry in enumerate(data.get("keys") or []) if (entry or {}).get("key") == ""}
     for path, name in filled.unset:
         if not inactive.covers(path) and path[:2] not in no_keys:
-            what = (
+            advice = (
                 f"file {name[5:]} does not exist; create"
                 if name.startswith("file:")
                 else f"environment variable {name} is not set; set"
             )
-            yield path, f"the {what} it, or write ${{{name}:-default}}"
+            yield path, f"the {advice} it, or write ${{{name}:-default}}"
 
 
 def find_conf(explicit: str | None) -> Path | None:

@@ -178,10 +178,10 @@ class _PatchFinder:
             return _Patch(end, end, self.newline + line)
         return _Patch(match.end(), match.end(), line + self.newline)
 
-    def _refuse_flow(self, node: yaml.Node, what: str) -> None:
+    def _refuse_flow(self, node: yaml.Node, description: str) -> None:
         if not isinstance(node, yaml.MappingNode) or node.flow_style:
             raise EditRefused(
-                f"The file has {what} in flow style, {{…}}. Write one entry per line, or edit the file by hand."
+                f"The file has {description} in flow style, {{…}}. Write one entry per line, or edit the file by hand."
             )
 
 

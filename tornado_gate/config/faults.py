@@ -92,15 +92,15 @@ class KnownNames:
         self.searches_left -= 1
         return _find_nearest(word[:LONGEST_KEY], self.names) if self.searches_left >= 0 else ""
 
-    def describe_unknown(self, what: str, word: str) -> str:
+    def describe_unknown(self, kind: str, word: str) -> str:
         """Return ``unknown provider 'x'; did you mean 'y'?``, or a list of the allowed names if none is similar."""
         similar = self.find_similar(word)
         if similar:
-            return f"unknown {what}; did you mean '{similar}'?"
+            return f"unknown {kind}; did you mean '{similar}'?"
         if not self.names:
-            return f"unknown {what}; conf defines none"
+            return f"unknown {kind}; conf defines none"
         more = ", …" if len(self.names) > MAX_LISTED else ""
-        return f"unknown {what}; allowed: {', '.join(self.names[:MAX_LISTED])}{more}"
+        return f"unknown {kind}; allowed: {', '.join(self.names[:MAX_LISTED])}{more}"
 
 
 _PLAIN_MESSAGES = {
@@ -149,7 +149,7 @@ def flatten_messages(
 
 
 def find_field(checker: object, key: str | int) -> object:
-    """Return the schema or field that checks the value under `key` in `checker`, or None if there is none."""
+    """Return the schema or field that checks the value under `key` in `checker`, or None without one."""
     schema = _get_inner_field(checker)
     if hasattr(schema, "load_fields"):
         if isinstance(key, int):  # Nested(many=True)

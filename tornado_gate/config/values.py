@@ -169,7 +169,7 @@ class _ContainerField(fields.Field[Any]):
     """Base class of fields that contain others. A key without a value (``providers:``) is an empty container."""
 
     kind: type
-    what: str
+    type_name: str
 
     def deserialize(
         self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **rest: Any
@@ -178,7 +178,7 @@ class _ContainerField(fields.Field[Any]):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if not isinstance(value, self.kind):
-            raise ValidationError(f"must be {self.what}, not {describe_type(value)}", valid_data=self.kind())
+            raise ValidationError(f"must be {self.type_name}, not {describe_type(value)}", valid_data=self.kind())
         return self._load_items(value)
 
     def _load_items(self, value: Any) -> Any:
@@ -188,13 +188,13 @@ class _ContainerField(fields.Field[Any]):
 class Section(_ContainerField):
     """A mapping with the keys of `schema`; the message for other types shows `example`."""
 
-    kind, what = dict, "a mapping"
+    kind, type_name = dict, "a mapping"
 
     def __init__(self, schema: type[Schema], *, example: str = "", **rest: Any) -> None:
         super().__init__(**rest)
         self.schema = schema()
         if example:
-            self.what = f"a mapping such as {example}"
+            self.type_name = f"a mapping such as {example}"
 
     def _load_items(self, value: Any) -> Any:
         return self.schema.load(value)
@@ -203,7 +203,7 @@ class Section(_ContainerField):
 class Table(_ContainerField):
     """A mapping of names to `item`s; `check_name` raises ValidationError for an invalid name."""
 
-    kind, what = dict, "a mapping"
+    kind, type_name = dict, "a mapping"
 
     def __init__(self, item: fields.Field[Any], *, check_name: Callable[[str], None], **rest: Any) -> None:
         super().__init__(**rest)
@@ -224,7 +224,7 @@ class Table(_ContainerField):
 class List(_ContainerField):
     """A list of `item`s. With `least` 1 an empty list and a key without a value are invalid; the message shows `hint`."""
 
-    kind, what = list, "a list"
+    kind, type_name = list, "a list"
 
     def __init__(self, item: fields.Field[Any], *, least: int = 0, hint: str = "", **rest: Any) -> None:
         super().__init__(**rest)

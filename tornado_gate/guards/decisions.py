@@ -53,20 +53,21 @@ class Guards:
         self._unseen: set[tuple[str, str]] = set()
 
     def select(self, call: Call, operations: Iterable[str]) -> tuple[GuardLane, ...]:
-        """The guards that cover a call, which one of `operations` may serve. A model that is not known is covered."""
+        """Return the guards that cover a call, which one of `operations` may serve. An unknown model is covered."""
         return tuple(lane for lane in self.lanes if lane.scope.covers_request(call, operations))
 
-    def refuse_unseen(self, covering: Iterable[GuardLane], what: str) -> None:
-        """Refuse requests that guards cover and cannot see if one of them is required; else log once that they pass.
+    def refuse_unseen(self, covering: Iterable[GuardLane], unseen: str) -> None:
+        """Refuse requests with contents (`unseen`, plural) that guards cannot see if a guard is required; else log once that they
+        pass.
 
         Raises PluginUnavailable. The caller of this method reports unseen texts of a request: see `Review.pass_over`.
         """
         for lane in covering:
             if lane.required:
-                raise lane.fail(f"it cannot see {what}").error
-            if (lane.name, what) not in self._unseen:
-                self._unseen.add((lane.name, what))
-                log.warning("the guard '%s' cannot see %s; they pass without it", lane.name, what)
+                raise lane.fail(f"it cannot see {unseen}").error
+            if (lane.name, unseen) not in self._unseen:
+                self._unseen.add((lane.name, unseen))
+                log.warning("the guard '%s' cannot see %s; they pass without it", lane.name, unseen)
 
     def select_for_inner_call(self, outer: Call, inner: Call) -> tuple[tuple[GuardLane, ...], list[GuardLane]]:
         """Return the guards of a request that one model of the gateway sends to another model, for the caller's request
@@ -108,11 +109,11 @@ class Review:
             self.pass_over(guard)
 
     def reads(self, side: Side) -> list[GuardLane]:
-        """The guards that review requests, or responses."""
+        """Return the guards that review requests, or responses."""
         return [guard for guard in self.guards if guard.reads(side)]
 
     def pass_over(self, guard: GuardLane) -> None:
-        """Note that a guard which is not required does not look. Raises NotReviewed for a caller that is strict."""
+        """Record that a guard that is not required does not review the request. Raises NotReviewed for a strict caller."""
         if self.call.strict:
             raise NotReviewed(guard.name)
         name = f"guard:{guard.name}"
@@ -124,7 +125,7 @@ class Review:
         call.losses.extend(name for name in self.losses if name not in call.losses)
 
     async def run(self, function: Callable[..., Any], *arguments: Any, size: int) -> Any:
-        """The result of a function that parses or writes a whole body of `size` bytes: of a large one in the gate's thread."""
+        """Return the result of a function that parses or writes a body of `size` bytes, in the gate's thread for a large one."""
         if size <= SMALL_BYTES:
             return function(*arguments)
         return await self._services.worker.run(self.call.caller.account, function, *arguments)
@@ -143,7 +144,7 @@ class Review:
             raise Unavailable(message, code="overloaded", headers={"Retry-After": "10"}) from None
 
     async def review_request(self, wire: WireRequest) -> WireRequest:
-        """The request with what the guards replace. Raises the error for a blocked request, or of a required guard."""
+        """Return the request with the guards' replacements. Raises the error for a blocked request, or of a required guard."""
         guards = self.reads("request")
         if guards and wire.files:
             await self._review_files(guards, wire.files)
@@ -172,7 +173,7 @@ class Review:
         body: Any,
         size: int,
     ) -> Any:
-        """The body after all `guards`: the same object if they replace nothing. `view` reads its texts."""
+        """Return the body after all `guards`: the same object without replacements. `view` reads its texts."""
         text_view: TextView | RequestTexts | None = None
         for number, guard in enumerate(guards):
             try:
@@ -189,7 +190,7 @@ class Review:
                     body = await self.run_edit(text_view.apply, spans, size=size)
                     text_view = None
             except ReviewHangs:
-                if text_view is not None:  # what the guard has found cannot be replaced
+                if text_view is not None:  # the guard cannot replace spans of these texts
                     raise make_hanging_error() from None
                 for other in guards[number:]:
                     self._services.metrics.guards.count_review(other.name, side, "failed", 0.0)
@@ -236,7 +237,7 @@ class Review:
         size = size or sum([len(text.text) for text in texts])
         started, outcome = time.perf_counter(), "failed"
         try:
-            decision = await self._ask(side, guard, call, texts, size)
+            decision = await self._call_guard(side, guard, call, texts, size)
             many = isinstance(decision, Replace) and len(decision.spans) > MANY_SPANS
             work = SMALL_BYTES + 1 if many else 0
             outcome, spans = await self.run_edit(apply_decision, guard, decision, texts, size=work)
@@ -257,7 +258,9 @@ class Review:
         finally:
             self._services.metrics.guards.count_review(guard.name, side, outcome, time.perf_counter() - started)
 
-    async def _ask(self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], size: int) -> Decision:
+    async def _call_guard(
+        self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], size: int
+    ) -> Decision:
         if size > SMALL_BYTES:
             return await guard.review(side, call, texts, size, partial(self._services.threads.run, call.caller.account))
         if call.worker is not None:  # only the request is large, not these texts
@@ -266,13 +269,13 @@ class Review:
 
 
 def make_hanging_error() -> Unavailable:
-    """The error for a request whose texts cannot be changed, because another review of its account does not end."""
+    """Return the error for a request whose texts cannot be changed, because another review of its account does not end."""
     message = "The review of an earlier large text of this account does not end. Send large texts again later."
     return Unavailable(message, code="overloaded", headers={"Retry-After": "10"})
 
 
 def apply_decision(guard: GuardLane, decision: Decision, texts: Sequence[GuardedText]) -> tuple[str, Sequence[Span]]:
-    """The name of a decision for metrics, and what it replaces.
+    """Return the name of a decision for metrics, and its replacements.
 
     Raises BlockedByGuard for a block, and for a replacement that is not possible, because the text must not pass unchanged.
     Raises GuardFailed for a decision that contradicts itself.
@@ -310,7 +313,7 @@ def _check_replaceable(guard: GuardLane, text: GuardedText, span: Span) -> None:
 
 
 def begin_review(services: GuardServices, guards: Guards, call: Call, wire: WireRequest) -> Review | None:
-    """The review of a request by the guards that cover it; None if no guard covers it. `call` has the model of the request."""
+    """Return the review of a request by the guards that cover it; None if no guard does. `call` has the model of the request."""
     route = wire.route
     covering = guards.select(call, route.operations)
     if not covering:
@@ -324,7 +327,9 @@ def begin_review(services: GuardServices, guards: Guards, call: Call, wire: Wire
 
 
 def begin_session_review(services: GuardServices, guards: Guards, call: Call, route: Route) -> Review | None:
-    """The review of a realtime session by the guards that cover it; None if none covers it. It has no guards if none can see it.
+    """Return the review of a realtime session by the guards that cover it; None if no guard does.
+
+    The review has no guards if no guard can see the session.
 
     Raises PluginUnavailable if a required guard cannot see its messages.
     """
@@ -341,7 +346,7 @@ def begin_session_review(services: GuardServices, guards: Guards, call: Call, ro
 async def review_inner_request(
     services: GuardServices, guards: Guards, outer: Call, inner: Call, request: Request
 ) -> Request:
-    """A request of a model of the gateway to another one, as the guards leave it. Raises as `Review`."""
+    """Return a request of a model of the gateway to another model, after the guards. Raises the errors of `Review`."""
     covering, unseen = guards.select_for_inner_call(outer, inner)
     review = Review(services, covering, NO_MAP, inner.replace(strict=outer.strict), unseen=unseen)
     reviewed: Request = await review.review_body("request", inner, review.reads("request"), RequestTexts, request, 0)

@@ -63,16 +63,16 @@ class RequestTexts:
         self.texts: list[GuardedText] = []
         self.unread: list[tuple[str, str]] = []
         """The paths of files that cannot be read, each with the reason."""
-        self._find(request, (), "other")
+        self._find_texts(request, (), "other")
 
     def apply(self, spans: Iterable[Span]) -> Any:
-        """The request with the spans replaced, which do not overlap."""
+        """Return the request with the spans replaced. Spans must not overlap."""
         request: Any = self._request
         for number, text_spans in groupby(sorted(spans), key=attrgetter("text")):
-            request = _set(request, self._paths[number], replace_spans(self.texts[number].text, text_spans))
+            request = _replace_text(request, self._paths[number], replace_spans(self.texts[number].text, text_spans))
         return request
 
-    def _find(self, value: Any, path: Path, kind: TextKind) -> None:
+    def _find_texts(self, value: Any, path: Path, kind: TextKind) -> None:
         if isinstance(value, str):
             if value:
                 self._paths.append(path)
@@ -86,13 +86,13 @@ class RequestTexts:
             kind = _KIND_OF_PART.get(type(value), kind)
             for name in value.__struct_fields__:
                 if name not in _WORDS:
-                    self._find(getattr(value, name), (*path, name), kind)
+                    self._find_texts(getattr(value, name), (*path, name), kind)
         elif isinstance(value, Mapping):
             for name, member in value.items():
-                self._find(member, (*path, name), kind)
+                self._find_texts(member, (*path, name), kind)
         elif isinstance(value, list | tuple):
             for index, item in enumerate(value):
-                self._find(item, (*path, index), kind)
+                self._find_texts(item, (*path, index), kind)
 
     def _find_in_file(self, value: Data, path: str, kind: TextKind) -> None:
         try:
@@ -106,7 +106,7 @@ class RequestTexts:
 
 
 def replace_spans(text: str, spans: Iterable[Span]) -> str:
-    """The text with spans replaced, which are in order."""
+    """Return the text with the spans replaced. Spans must be in order."""
     out: list[str] = []
     position = 0
     for span in spans:
@@ -115,15 +115,15 @@ def replace_spans(text: str, spans: Iterable[Span]) -> str:
     return "".join((*out, text[position:]))
 
 
-def _set(value: Any, path: Path, text: str) -> Any:
-    """A copy of a value with the text at `path`."""
+def _replace_text(value: Any, path: Path, text: str) -> Any:
+    """Return a copy of a value with the text at `path`."""
     if not path:
         return text
     key, rest = path[0], path[1:]
     if isinstance(value, Value):
-        return replace(value, **{str(key): _set(getattr(value, str(key)), rest, text)})
+        return replace(value, **{str(key): _replace_text(getattr(value, str(key)), rest, text)})
     if isinstance(value, Mapping):
-        return {**value, key: _set(value[key], rest, text)}
+        return {**value, key: _replace_text(value[key], rest, text)}
     copied = list(value)
-    copied[int(key)] = _set(copied[int(key)], rest, text)
+    copied[int(key)] = _replace_text(copied[int(key)], rest, text)
     return type(value)(copied)

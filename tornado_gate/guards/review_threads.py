@@ -24,10 +24,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from tornado_gate.account_shares import may_hold
 from tornado_gate.errors import Unavailable
 from tornado_gate.plugins.guard_lanes import ReviewHangs, ReviewTimeout
 from tornado_gate.plugins.watchdog import runs_in
-from tornado_gate.storage.shares import may_hold
 
 Result = TypeVar("Result")
 Report = Callable[[int, int, int, int], None]
@@ -139,14 +139,14 @@ class ReviewThreads:
     async def run(
         self, account: str, function: Callable[..., Result], *arguments: Any, seconds: float = WORK_SECONDS
     ) -> Result:
-        """The result of a function that runs in a thread of the account, when its turn has come.
+        """Return the result of a function that runs in a thread of the account, in turn.
 
         Raises the function's errors, and ReviewTimeout if it takes longer than `seconds`. Raises ReviewHangs while another
         thread of the account cannot be stopped, and Unavailable if the review gets no slot.
         """
         await self._enter(account)
         try:
-            work = _Work(account, partial(function, *arguments), self._forget)
+            work = _Work(account, partial(function, *arguments), self._remove_work)
         except BaseException:
             self._leave(account)
             raise
@@ -168,19 +168,19 @@ class ReviewThreads:
             self._leave(account)
 
     def explain_stuck(self) -> str:
-        """The reason why no review can begin, or ""."""
-        if self._count_places() > 0:
+        """Return the reason why no review can begin, or ""."""
+        if self._count_slots() > 0:
             return ""
         return f"{self._count_stuck()} reviews of guards hang, which needs a restart of the process"
 
     async def _enter(self, account: str) -> None:
-        """Wait for a place."""
+        """Wait for a slot."""
         if any(work.hangs for work in self._stuck.get(account, ())):
             raise ReviewHangs
         line = self._waiting.get(account)
         if line is None and self._may_begin(account):
             self._running[account] += 1
-            self._tell()
+            self._report_threads()
             return
         waiting = self._count_waiting()
         if not may_hold(1, len(line or ()), waiting, QUEUE):
@@ -189,13 +189,13 @@ class ReviewThreads:
             line = self._waiting[account] = deque()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(turn)
-        self._tell()
+        self._report_threads()
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._leave(account)  # the place came in the same moment
+                self._leave(account)  # the slot became free in the same moment
             else:
                 self._remove(account, turn)
             if isinstance(error, TimeoutError):
@@ -204,17 +204,17 @@ class ReviewThreads:
 
     def _may_begin(self, account: str) -> bool:
         has_thread = self._running[account] or account in self._stuck
-        return not has_thread and self._has_place()
+        return not has_thread and self._has_slot()
 
-    def _has_place(self) -> bool:
+    def _has_slot(self) -> bool:
         running = self._running.total()
-        return running < self._count_places() and running <= len(self._slow)
+        return running < self._count_slots() and running <= len(self._slow)
 
     def _note_slow(self, account: str) -> None:
         self._slow.add(account)
         self._admit()
 
-    def _count_places(self) -> int:
+    def _count_slots(self) -> int:
         return THREADS - max(0, self._count_stuck() - MAX_STUCK)
 
     def _count_stuck(self) -> int:
@@ -232,7 +232,7 @@ class ReviewThreads:
 
     def _admit(self) -> None:
         for account in list(self._waiting):
-            if not self._has_place():
+            if not self._has_slot():
                 break
             line = self._waiting[account]
             while line and line[0].done():
@@ -245,7 +245,7 @@ class ReviewThreads:
             del self._waiting[account]
             if line:
                 self._waiting[account] = line  # the last one to have a turn
-        self._tell()
+        self._report_threads()
 
     def _remove(self, account: str, turn: asyncio.Future[None]) -> None:
         line = self._waiting.get(account)
@@ -253,7 +253,7 @@ class ReviewThreads:
             line.remove(turn)
             if not line:
                 del self._waiting[account]
-            self._tell()
+            self._report_threads()
 
     def _abandon(self, work: _Work) -> None:
         """Tell a thread to stop; other work of its account waits until it has."""
@@ -268,7 +268,7 @@ class ReviewThreads:
         works = [work for works in self._stuck.values() for work in works]
         for work in works:
             if not work.is_alive:
-                self._forget(work)
+                self._remove_work(work)
                 continue
             if now >= work.next_stop:
                 work.stop(now)
@@ -289,10 +289,10 @@ class ReviewThreads:
         for turn in self._waiting.pop(work.account, ()):
             if not turn.done():
                 turn.set_exception(ReviewHangs())
-        self._tell()
+        self._report_threads()
 
-    def _forget(self, work: _Work) -> None:
-        """A thread has ended."""
+    def _remove_work(self, work: _Work) -> None:
+        """Remove work whose thread has ended."""
         works = self._stuck.get(work.account)
         if works is not None and work in works:
             works.remove(work)
@@ -300,7 +300,7 @@ class ReviewThreads:
                 del self._stuck[work.account]
             self._admit()
 
-    def _tell(self) -> None:
+    def _report_threads(self) -> None:
         held = Counter(self._running)
         for accounts in (self._waiting, self._stuck):
             for account, items in accounts.items():

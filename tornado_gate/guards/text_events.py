@@ -143,7 +143,7 @@ class EventTexts:
         if part is None:
             part = TextPart(finding.kind, finding.place, is_json=finding.is_json)
             self._changed.pop(finding.place, None)
-            self._remember(finding.place, part)
+            self._store(finding.place, part)
             self._open[finding.place] = part
         part.add(finding.text)
         self._touched[part] = None
@@ -163,19 +163,19 @@ class EventTexts:
             part.add(text)
             part.finish()
             self._changed.pop(finding.place, None)
-            self._remember(place, part)
+            self._store(place, part)
             self._touched[part] = None
         event.wholes.append((finding, part))
 
-    def _remember(self, place: str, part: TextPart) -> None:
+    def _store(self, place: str, part: TextPart) -> None:
         self._parts.pop(place, None)
         self._parts[place] = part
         if len(self._parts) > MAX_PARTS:
             oldest = next(iter(self._parts))
-            forgotten = self._parts.pop(oldest)
+            removed = self._parts.pop(oldest)
             self._changed.pop(oldest, None)
-            if not forgotten.is_complete:
-                self._parts[oldest] = forgotten
+            if not removed.is_complete:
+                self._parts[oldest] = removed
 
     def _end_below(self, event: Event, place: str) -> None:
         if not self._open:

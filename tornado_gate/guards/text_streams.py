@@ -11,7 +11,7 @@ from tornado_gate.guards.text_events import Event, EventTexts, ReportUnread, Rev
 from tornado_gate.streams import sse, stages
 from tornado_gate.streams.json_array import ArraySplitter
 from tornado_gate.types.text_maps import TextMap
-from tornado_gate.types.wire import parse_json
+from tornado_gate.types.wire import ResponseReader, parse_json
 
 _DONE: Final = b"[DONE]"
 _EMPTY_COMMENT: Final = b":\n\n"
@@ -25,16 +25,18 @@ async def guard_stream(
     lookahead: int,
     review: ReviewTexts,
     report_unread: ReportUnread,
+    reader: ResponseReader | None = None,
 ) -> AsyncIterator[bytes]:
     """Yield a stream with the texts that `review` replaces.
 
     The stream is server-sent events or a JSON array of objects. At most `lookahead` characters of each text are held back,
     besides a replacement that may still grow. `review` gets the texts that were received since its last call, each as a window. A
-    GateError that it raises ends the stream. `report_unread` gets the unreadable values. Closes `chunks`.
+    GateError that it raises ends the stream. `report_unread` gets the unreadable values. `reader` counts the memory
+    of a large event that is incomplete. Closes `chunks`.
 
     Only the data and the name of a server-sent event are reviewed and sent: comments become empty, and events lose their ids.
     """
-    frames: _Frames = _EventFrames()
+    frames: _Frames = _EventFrames(reader)
     texts: EventTexts | None = None
     shape = text_map.event or text_map.response
     try:
@@ -44,7 +46,7 @@ async def guard_stream(
                     yield chunk
                     continue
                 if (start := chunk.lstrip(SPACE)[:1]) in _JSON_STARTS:
-                    frames = _ArrayFrames(is_array=start == b"[")
+                    frames = _ArrayFrames(reader, is_array=start == b"[")
                 texts = EventTexts(shape, lookahead, frames.render, report_unread)
             frames.feed(chunk, texts)
             if out := frames.join(await texts.review(review)):
@@ -70,8 +72,8 @@ class _Frames(Protocol):
 class _EventFrames:
     """Server-sent events."""
 
-    def __init__(self) -> None:
-        self._splitter = sse.FrameSplitter()
+    def __init__(self, reader: ResponseReader | None) -> None:
+        self._splitter = sse.FrameSplitter(reader)
 
     def feed(self, chunk: bytes, texts: EventTexts) -> None:
         self._add(self._splitter.feed(chunk), texts)
@@ -128,8 +130,8 @@ class _ArrayFrames:
     alive.
     """
 
-    def __init__(self, *, is_array: bool) -> None:
-        self._splitter = ArraySplitter()
+    def __init__(self, reader: ResponseReader | None, *, is_array: bool) -> None:
+        self._splitter = ArraySplitter(reader)
         self._is_array, self._has_begun = is_array, False
 
     def feed(self, chunk: bytes, texts: EventTexts) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 import orjson
 
+from tornado_gate.codec.large_json import encode_json
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.errors import ContractError, GateError, UpstreamError
 from tornado_gate.http import upstream_errors
@@ -29,9 +30,8 @@ from tornado_gate.http.client.faults import (
 )
 from tornado_gate.http.client.pool import HttpClient
 from tornado_gate.http.client.response import HttpResponse, SizeBound
+from tornado_gate.http.large_responses import LargeResponseReader, LargeResponses
 from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse
-from tornado_gate.types.answer_budget import AnswerClaim
-from tornado_gate.types.large_json import encode_json
 from tornado_gate.types.value import replace
 
 if TYPE_CHECKING:
@@ -62,11 +62,15 @@ ERROR_BODY_SECONDS = 5.0
 class Pool:
     """The connections of one provider entry. The pool exists while the entry is unchanged; connections are opened at first use.
 
-    Only the core uses a pool: this module its HTTP client, `http.websocket` its session of aiohttp.
+    Only the core uses a pool: this module its HTTP client, `http.websocket` its session of aiohttp. All pools of a process
+    have the same `large_responses`.
     """
 
-    def __init__(self, timeouts: Timeouts, limits: LimitsConfig | None = None) -> None:
+    def __init__(
+        self, timeouts: Timeouts, limits: LimitsConfig | None = None, large_responses: LargeResponses | None = None
+    ) -> None:
         self.limits = limits or LimitsConfig()  # replaced by a reload, while the pool stays
+        self.large_responses = large_responses or LargeResponses(self.limits.answers_bytes)
         self._timeouts = timeouts
         self._client: HttpClient | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -200,15 +204,26 @@ async def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) 
         return UpstreamResponse(
             status=answer.status, headers=answer.headers, chunks=BufferedBody(body), provider=provider
         )
-    claim = AnswerClaim(call.caller.account)
-    call.closing.callback(_end_answer, answer, claim)
+    reader = call.pool.large_responses.open_reader(call.caller.account)
+    call.closing.callback(_end_answer, answer, reader)
     answer.explain = partial(connection_error, provider, answered=True)
-    return UpstreamResponse(status=answer.status, headers=answer.headers, chunks=answer, provider=provider, claim=claim)
+    return UpstreamResponse(
+        status=answer.status, headers=answer.headers, chunks=answer, provider=provider, reader=reader
+    )
 
 
-def _end_answer(answer: HttpResponse, claim: AnswerClaim) -> None:
+def _end_answer(answer: HttpResponse, reader: LargeResponseReader) -> None:
     answer.close()
-    claim.release()
+    reader.release()
+
+
+def add_reader(call: Call, incoming: UpstreamResponse) -> UpstreamResponse:
+    """Return a response that a plugin has made with a reader, as `call_upstream` gives it to those of the pool."""
+    if call.pool is None:
+        return incoming
+    reader = call.pool.large_responses.open_reader(call.caller.account)
+    call.closing.callback(reader.release)
+    return replace(incoming, reader=reader)
 
 
 def _choose_size_bound(call: Call, outgoing: UpstreamRequest, headers: Mapping[str, str]) -> SizeBound:

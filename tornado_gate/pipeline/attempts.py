@@ -25,7 +25,6 @@ from tornado_gate.targets.health import TargetHealth
 from tornado_gate.targets.loads import MeasuredAttempt, TargetLoads
 from tornado_gate.telemetry.redaction import redact_error
 from tornado_gate.types import BufferedBody, Call, Operation, Request, StreamEvent, Target, UpstreamRequest
-from tornado_gate.types.answer_budget import ANSWERED_ACCOUNT
 from tornado_gate.types.value import replace
 
 Result = TypeVar("Result")
@@ -91,7 +90,6 @@ async def try_targets(
 def _begin_attempt(
     gate: Gate, call: Call, target: Target, provider: ConfiguredProvider, operations: tuple[Operation, ...]
 ) -> Call:
-    ANSWERED_ACCOUNT.set(call.caller.account)
     call.progress.begin_attempt(target)
     operation = target.first_supported_operation(operations)
     return replace(call, target=target, operation=operation, losses=[], pool=gate.pools.find(provider))
@@ -153,6 +151,6 @@ async def call_provider(
     call.progress.send()
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
     if not isinstance(incoming.chunks, BufferedBody):
-        incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks))
+        incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks, incoming.reader))
     events = deadlines.limit_gaps(provider.translate_response(call, request, incoming), provider.as_plugin_error)
     return check_events(events, provider.record_wrong_event, partial(redact_error, call.target), type(request))

@@ -25,7 +25,6 @@ from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamRequest, VerbatimRequest, WireRequest
-from tornado_gate.types.answer_budget import ANSWERED_ACCOUNT
 
 
 def may_begin(gate: Gate, plan: Plan, call: Call, wire: WireRequest) -> bool:
@@ -153,7 +152,6 @@ class DirectAttempt:
     async def run(self) -> PreparedAnswer:
         """Go on with the attempt, in a task. Raises as `pipeline.answer`."""
         self._stop_waiting()
-        ANSWERED_ACCOUNT.set(self.call.caller.account)
         try:
             answer = await self._run()
         except BaseException as error:

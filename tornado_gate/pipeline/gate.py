@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from tornado_gate.accounts.key_ring import KeyRing
 from tornado_gate.accounts.keys import KeyStore
@@ -33,7 +34,6 @@ from tornado_gate.targets.health import TargetHealth
 from tornado_gate.telemetry.loop_lag import LoopLagMonitor
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Bound
-from tornado_gate.types.answer_budget import set_answers_bytes
 
 FLUSH_SECONDS = 2.0
 
@@ -63,7 +63,7 @@ class Gate:
         self.worker = BodyWorker()
         self.guarding = GuardServices(metrics, self.worker, ReviewThreads(metrics.guards.set_threads))
         self.health = TargetHealth(metrics, config.server.data_dir / "health")
-        self.pools = ProviderPools(config.limits)
+        self.pools = ProviderPools(config.limits, partial(metrics.admission.set_shared, "large_responses"))
         self.plans = Plans(self.pools)
         self.requests = OpenRequests(self._close_unused_pools)
         self.overload = Overload(config.limits, metrics.admission.count_shed_request)
@@ -123,7 +123,6 @@ class Gate:
         self.overload.limits = config.limits
         self.target_queues.keep(frozenset(config.providers))
         set_event_bytes(config.limits.event_bytes)
-        set_answers_bytes(config.limits.answers_bytes)
         self.keys.replace(snapshot.keys)
         self.pools.apply(config.limits)
         self.plans.clear()

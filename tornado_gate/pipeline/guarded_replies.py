@@ -6,27 +6,30 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
 
+from tornado_gate.codec.large_json import encode_json, load_json
 from tornado_gate.errors import GateError
 from tornado_gate.guards.decisions import Review
 from tornado_gate.guards.inner_texts import replace_spans
 from tornado_gate.guards.text_streams import guard_stream
 from tornado_gate.guards.text_views import view_response
+from tornado_gate.http.large_responses import LargeResponses
 from tornado_gate.plugins.guard_lanes import GuardLane
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.streams import stages
 from tornado_gate.types import BufferedBody, Call, GuardedText, Reply, Span, UpstreamResponse
-from tornado_gate.types.answer_budget import AnswerClaim
-from tornado_gate.types.large_json import encode_json, load_json
 from tornado_gate.types.media_type import media_type
 
 _UNSEEN = ("audio/", "image/", "video/", "application/octet-stream", "application/pdf", "application/zip")
 """Media types of files, which are no texts."""
 
 
-async def review_reply(review: Review, wire_format: FormatLane, call: Call, reply: Reply) -> Reply:
+async def review_reply(
+    review: Review, wire_format: FormatLane, call: Call, reply: Reply, large: LargeResponses
+) -> Reply:
     """The reply with what the guards replace; the first chunk of a stream has been reviewed.
 
-    Raises the error for a blocked answer, or of a required guard, if nothing of the reply was sent yet; later its chunks do.
+    `large` limits the memory of what is read. Raises the error for a blocked answer, or of a required guard, if nothing of the
+    reply was sent yet; later its chunks do.
     """
     guards = review.reads("response")
     kind = media_type(reply.content_type)
@@ -34,26 +37,32 @@ async def review_reply(review: Review, wire_format: FormatLane, call: Call, repl
         return reply
     call.progress.withhold(is_withheld=True)
     if kind == "text/event-stream":
-        reply = await _review_stream(review, guards, call, reply)
+        reply = await _review_stream(review, guards, call, reply, large)
     elif kind.endswith("json"):
-        reply = await _review_json(review, guards, call, wire_format, reply)
+        reply = await _review_json(review, guards, call, wire_format, reply, large)
     else:
-        raw = await _read(reply, call)
+        raw = await _read(reply, call, large)
         reply = reply.replace(BufferedBody(await _review_text(review, guards, call, raw)))
     call.progress.withhold(is_withheld=False)
     return reply
 
 
-async def _read(reply: Reply, call: Call) -> bytes:
+async def _read(reply: Reply, call: Call, large: LargeResponses) -> bytes:
+    reader = large.open_reader(call.caller.account)
     try:
-        claim = AnswerClaim(call.caller.account)
-        return await UpstreamResponse(chunks=reply.chunks, provider=call.target.provider, claim=claim).read()
+        return await UpstreamResponse(chunks=reply.chunks, provider=call.target.provider, reader=reader).read()
     finally:
+        reader.release()
         await stages.close(reply.chunks)
 
 
 async def _review_json(
-    review: Review, guards: Sequence[GuardLane], call: Call, wire_format: FormatLane, reply: Reply
+    review: Review,
+    guards: Sequence[GuardLane],
+    call: Call,
+    wire_format: FormatLane,
+    reply: Reply,
+    large: LargeResponses,
 ) -> Reply:
     """Review a JSON object as a whole, and an array of objects as the stream that it is."""
     if not isinstance(reply.chunks, BufferedBody):
@@ -62,9 +71,9 @@ async def _review_json(
         flow.put_back(first)
         reply = reply.replace(flow)
         if first[0].lstrip()[:1] == b"[":
-            reply = await _review_stream(review, guards, call, reply)
+            reply = await _review_stream(review, guards, call, reply, large)
             return reply.replace(_end_array(call, wire_format, reply.chunks))
-    raw = await _read(reply, call)
+    raw = await _read(reply, call, large)
     size = len(raw)
     body = await review.run(load_json, raw, size=size)
     view = partial(view_response, review.text_map)
@@ -83,11 +92,13 @@ async def _review_text(review: Review, guards: Sequence[GuardLane], call: Call, 
     return text.encode("utf-8", "surrogateescape")
 
 
-async def _review_stream(review: Review, guards: Sequence[GuardLane], call: Call, reply: Reply) -> Reply:
+async def _review_stream(
+    review: Review, guards: Sequence[GuardLane], call: Call, reply: Reply, large: LargeResponses
+) -> Reply:
     """The reply with the chunks that the guards leave, one guard after the other."""
     chunks = reply.chunks
     for guard in guards:
-        chunks = _iterate_guarded(review, guard, call, chunks)
+        chunks = _iterate_guarded(review, guard, call, chunks, large)
     flow = _make_flow(chunks)
     flow.put_back(await flow.next_batch())
     return reply.replace(flow)
@@ -120,15 +131,18 @@ class _Unchanged(stages.Step[Any, Any]):
 
 
 async def _iterate_guarded(
-    review: Review, guard: GuardLane, call: Call, chunks: AsyncIterator[bytes]
+    review: Review, guard: GuardLane, call: Call, chunks: AsyncIterator[bytes], large: LargeResponses
 ) -> AsyncIterator[bytes]:
+    reader = large.open_reader(call.caller.account)
+
     async def ask(texts: list[GuardedText]) -> Sequence[Span]:
         return await review.review_texts("response", guard, call, texts)
 
     try:
         async for chunk in guard_stream(
-            review.text_map, chunks, guard.lookahead, ask, partial(review.settle_unread, guard)
+            review.text_map, chunks, guard.lookahead, ask, partial(review.settle_unread, guard), reader
         ):
             yield chunk
     finally:
+        reader.release()
         await stages.close(chunks)

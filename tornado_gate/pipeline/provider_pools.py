@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Container, Hashable
 
+from tornado_gate.account_shares import Report
 from tornado_gate.config.model import LimitsConfig
+from tornado_gate.http.large_responses import LargeResponses
 from tornado_gate.http.upstream import Pool
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 
 
 class ProviderPools:
-    """The connection pools of a process."""
+    """The connection pools of a process. `report` gets the bytes that all large responses hold."""
 
-    def __init__(self, limits: LimitsConfig) -> None:
+    def __init__(self, limits: LimitsConfig, report: Report | None = None) -> None:
         self._limits = limits
+        self.large_responses = LargeResponses(limits.answers_bytes, report)
         self._pools: dict[Hashable, Pool] = {}
         self._closing: set[asyncio.Future[None]] = set()
 
@@ -22,12 +25,13 @@ class ProviderPools:
         """Return the connection pool of a provider entry."""
         pool = self._pools.get(provider.identity)
         if pool is None:
-            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self._limits)
+            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self._limits, self.large_responses)
         return pool
 
     def apply(self, limits: LimitsConfig) -> None:
         """Adopt the limits of a configuration."""
         self._limits = limits
+        self.large_responses.shares.total = limits.answers_bytes
         for pool in self._pools.values():
             pool.limits = limits
 

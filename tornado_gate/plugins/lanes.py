@@ -58,6 +58,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.field_checks import find_wrong_field
+from tornado_gate.types.wire import WHOLE_BYTES, BufferedBody
 
 REQUEST_TYPES = (ChatRequest, ClientSecretRequest, CountTokensRequest, MediaRequest, ModelsRequest, TaskRequest)
 
@@ -363,6 +364,7 @@ class ProviderLane(Lane):
         super().__init__(host, plugin, PROVIDER_PROJECT, wrappers)
         sends = "call_upstream" in plugin.hooks["provider"] or bool(self.list_wrappers("call_upstream"))
         self.checked = frozenset({"configure", "call_upstream"} if sends else {"configure"})
+        self._sends = sends
         explains = "translate_upstream_error" in plugin.hooks["provider"]
         self._explains = explains or bool(self.list_wrappers("translate_upstream_error"))
         self._sends = sends
@@ -429,7 +431,12 @@ class ProviderLane(Lane):
         except GateError as error:
             redact_error(call.target, error)
             raise
-        return incoming
+        if not self._sends or incoming.reader is not None:
+            return incoming
+        chunks = incoming.chunks
+        if chunks.__class__ is BufferedBody and len(chunks.data) <= WHOLE_BYTES:
+            return incoming  # nearly all of them
+        return upstream.add_reader(call, incoming)
 
     async def end_call(self, call: Call, outgoing: UpstreamRequest, response: HttpResponse) -> UpstreamResponse:
         """Return the upstream's response to a request that the core has sent (`http.upstream.begin_call`), as `call_upstream`."""

@@ -53,11 +53,11 @@ class PathFile(Value, frozen=True):
 
 def find_path_files(folders: Iterable[str] | None = None) -> list[PathFile]:
     """Return the ``.pth`` files in `folders` which run code or have no owner. By default Python's own folders are read."""
-    places = [Path(folder) for folder in (_list_site_folders() if folders is None else folders)]
-    files = sorted({path for folder in places if folder.is_dir() for path in folder.glob("*.pth")})
+    folder_paths = [Path(folder) for folder in (_list_site_folders() if folders is None else folders)]
+    files = sorted({path for folder in folder_paths if folder.is_dir() for path in folder.glob("*.pth")})
     if not files:
         return []
-    owners = _find_owners(places)
+    owners = _find_owners(folder_paths)
     return [path_file for path in files if (path_file := _inspect(path, owners.get(path))) is not None]
 
 

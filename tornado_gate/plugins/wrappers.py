@@ -157,12 +157,12 @@ def limit_to_scope(implementation: object, project: str, spec: type, scope: Scop
 def _limit(hook: Callable[..., Any], specified: Callable[..., Any], scope: Scope) -> Callable[..., Any]:
     """Return a wrapper hook with all arguments of the specification, which calls `hook` with its declared arguments."""
     names = list(inspect.signature(specified).parameters)[1:]  # without self
-    places = [names.index(name) for name in inspect.signature(hook).parameters if name in names]
+    indexes = [names.index(name) for name in inspect.signature(hook).parameters if name in names]
 
     def limited(*arguments: Any) -> Generator[None, Any, Any]:
         if not scope.covers(arguments[names.index("call")]):
             return (yield)
-        return (yield from hook(*(arguments[index] for index in places)))
+        return (yield from hook(*(arguments[index] for index in indexes)))
 
     limited.__wrapped__ = specified  # type: ignore[attr-defined]  # pluggy reads the names of the arguments there
     return limited

@@ -38,7 +38,7 @@ async def connect(gate: Gate, snapshot: Snapshot, call: Call, side: RealtimeAdap
     attempts = replace(call, closing=closing)
     connected = await try_targets(gate, snapshot, attempts, (OPERATION,), partial(_open, gate, snapshot, side))
     note_success(gate.health, connected[0])
-    call.closing.push_async_exit(closing)  # only now: `call.closing` is closed if the caller disconnected meanwhile
+    call.closing.push_async_exit(closing)  # only now: `call.closing` is closed if the caller has disconnected
     return connected
 
 

@@ -20,12 +20,12 @@ from tornado.httputil import (
 )
 from tornado.web import Application
 
+from tornado_gate.account_shares import AccountShares
 from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.identity_provider import IdentityProvider
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.admission.body_budget import BodyBudget
 from tornado_gate.admission.body_rates import BodyRates
-from tornado_gate.admission.kept_bytes import KeptBytes
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, MethodNotAllowed, TooLarge
 from tornado_gate.http.fetch import Fetcher
@@ -280,6 +280,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     memory = SharedMemory(MemoryStore(data_dir))
     media = MediaStore(data_dir / "media", secret=load_media_secret(data_dir))
     fetcher = StoredFileFetcher(media)
+    fetcher.memory.report = partial(metrics.admission.set_shared, "fetched_files")
     tasks = _make_task_service(config, gate, fetcher)
     services = Services(
         gate=gate,
@@ -295,7 +296,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         forms=BodyBudget(
             config.limits.forms_bytes, "limits.forms_bytes", partial(metrics.admission.set_bodies, "disk")
         ),
-        turns=KeptBytes(config.limits.turns_bytes),
+        turns=AccountShares(config.limits.turns_bytes, partial(metrics.admission.set_shared, "kept_turns")),
         rates=BodyRates(config.limits.body_bytes_per_second),
         media=media,
         tasks=tasks,

@@ -66,11 +66,13 @@ async def _answer_with_guards(
         answer = await dispatch(services, snapshot, call, wire, is_reviewed=True)
     except GateError as error:
         if not isinstance(error, BlockedByGuard):
-            services.gate.admission.give_up(call.charge)
+            services.gate.admission.cancel_begun(call.charge)
         raise
     if isinstance(answer, MediaFile):
         return answer
-    reply = await review_reply(review, snapshot.formats[call.format], answer.call, answer.reply)
+    reply = await review_reply(
+        review, snapshot.formats[call.format], answer.call, answer.reply, services.gate.pools.large_responses
+    )
     review.report_losses(answer.call)
     return PreparedAnswer(answer.call, reply)
 

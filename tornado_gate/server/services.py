@@ -6,11 +6,11 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from tornado_gate.account_shares import AccountShares
 from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.identity_provider import IdentityProvider
 from tornado_gate.admission.body_budget import BodyBudget
 from tornado_gate.admission.body_rates import BodyRates
-from tornado_gate.admission.kept_bytes import KeptBytes
 from tornado_gate.config.model import Config
 from tornado_gate.database.engine import Database
 from tornado_gate.errors import GateError
@@ -71,7 +71,7 @@ class Services(Value, frozen=True, kw_only=True):
     fetcher: Fetcher
     bodies: BodyBudget
     forms: BodyBudget
-    turns: KeptBytes
+    turns: AccountShares
     rates: BodyRates
     media: MediaStore
     tasks: TaskService

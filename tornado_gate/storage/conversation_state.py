@@ -24,11 +24,11 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 from cachetools import LRUCache
 
+from tornado_gate.account_shares import evict
+from tornado_gate.codec.large_json import exceeds
 from tornado_gate.errors import Unavailable
-from tornado_gate.storage.shares import evict
 from tornado_gate.storage.sqlite import Schema, SqliteFile
 from tornado_gate.types import ValueGroup
-from tornado_gate.types.large_json import exceeds
 
 log = logging.getLogger(__name__)
 

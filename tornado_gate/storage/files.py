@@ -33,12 +33,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import aiofiles
 from msgspec.structs import asdict
 
+from tornado_gate.account_shares import evict, may_hold
 from tornado_gate.codec.media_types import get_extension
 from tornado_gate.config.model import MEDIA_BYTES, MEDIA_SECONDS
 from tornado_gate.errors import GateError, NotFound, Unavailable
 from tornado_gate.storage.file_ids import FileIds, digest_account
 from tornado_gate.storage.private import make_folder, open_private
-from tornado_gate.storage.shares import evict, may_hold
 from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)

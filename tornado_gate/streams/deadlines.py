@@ -10,6 +10,7 @@ from tornado_gate.errors import UpstreamTimeout
 from tornado_gate.streams.stages import Attributed, Flow, add_step
 from tornado_gate.streams.timer_wheel import get_wheel
 from tornado_gate.types import Timeouts
+from tornado_gate.types.wire import ResponseReader
 
 T = TypeVar("T")
 ErrorMapper = Callable[[BaseException], BaseException]
@@ -109,9 +110,14 @@ class Deadlines:
         limit = f"did not finish its response within {self._timeouts.total:g} s (total timeout)"
         return UpstreamTimeout(f"The provider '{self._provider}' {limit}.")
 
-    def extend_gap_on_chunks(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Return `chunks`; each one restarts the gap timeout, even if it yields no event (an upstream's pings, for example)."""
-        return Flow(chunks, limits=_SignsOfLife(self))
+    def extend_gap_on_chunks(
+        self, chunks: AsyncIterator[bytes], reader: ResponseReader | None = None
+    ) -> AsyncIterator[bytes]:
+        """Return `chunks`; each one restarts the gap timeout, even if it yields no event (an upstream's pings, for example).
+
+        `reader` counts the memory of parsers that read the result, see `stages.find_reader`.
+        """
+        return Flow(chunks, limits=_SignsOfLife(self), reader=reader)
 
     def limit_gaps(self, items: AsyncIterator[T], blame: ErrorMapper | None = None) -> AsyncIterator[T]:
         """Return `items` with the gap timeout between two items and the total timeout for all. Raises UpstreamTimeout.

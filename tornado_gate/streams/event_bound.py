@@ -6,8 +6,7 @@ Each process has one maximum, because parsers of plugins do not read conf.
 from __future__ import annotations
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.types.answer_budget import ANSWERED_ACCOUNT, AnswerClaim
-from tornado_gate.types.wire import UNCOUNTED_BYTES
+from tornado_gate.types.wire import UNCOUNTED_BYTES, ResponseReader
 
 DEFAULT_EVENT_BYTES = 16 * 1024 * 1024
 
@@ -31,12 +30,15 @@ def check_event_size(size: int) -> None:
 
 
 class HeldEvent:
-    """The beginning of an event that a parser keeps until it is complete. A large one counts as a large response does."""
+    """The beginning of an event that a parser keeps until it is complete.
 
-    __slots__ = ("_claim", "_counted")
+    A large one counts as a large response does, in `reader`; without it only its size is limited.
+    """
 
-    def __init__(self) -> None:
-        self._claim: AnswerClaim | None = None
+    __slots__ = ("_counted", "reader")
+
+    def __init__(self, reader: ResponseReader | None = None) -> None:
+        self.reader = reader
         self._counted = 0
 
     def check(self, size: int) -> None:
@@ -45,11 +47,12 @@ class HeldEvent:
         Raises UpstreamError for too large an event, Unavailable for too many large ones.
         """
         check_event_size(size)
-        if size < self._counted and self._claim is not None:
-            self._claim.release()
-            self._claim, self._counted = None, 0
+        reader = self.reader
+        if reader is None:
+            return
+        if size < self._counted:
+            counted, self._counted = self._counted, 0
+            reader.release(counted)
         if size > UNCOUNTED_BYTES:
-            if self._claim is None:
-                self._claim = AnswerClaim(ANSWERED_ACCOUNT.get())
-            self._claim.grow(size - self._counted)
+            reader.hold(size - self._counted)
             self._counted = size

@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 
 import orjson
 
+from tornado_gate.codec.large_json import encode_json, exceeds
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.streams.event_order import OrderChecker, OrderError
+from tornado_gate.streams.large_work import run_alone
 from tornado_gate.types.content import Audio, Data, Image, Part, Refusal, Text, Thinking, ToolCall
 from tornado_gate.types.events import (
     Finish,
@@ -26,7 +28,6 @@ from tornado_gate.types.events import (
     StreamEvent,
     UsageReport,
 )
-from tornado_gate.types.large_json import encode_json, exceeds, run_alone
 from tornado_gate.types.media_results import PartialImage, SpeechStart
 from tornado_gate.types.results import ChatResult, Choice, Usage
 from tornado_gate.types.value import State, field
@@ -258,7 +259,7 @@ async def render_result(result: ChatResult, render: Callable[[ChatResult], R]) -
 
 
 def dump_result(result: ChatResult, body: Any) -> bytes:
-    """Return the JSON text of `body`, which shows `result`. The text of a large response is in pieces."""
+    """Return the JSON text of `body`, which shows `result`. The text of a large response is in chunks."""
     return encode_json(body) if is_large(result) else orjson.dumps(body)
 
 

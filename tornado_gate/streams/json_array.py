@@ -10,7 +10,8 @@ import orjson
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams.event_bound import HeldEvent
-from tornado_gate.types.wire import UNCOUNTED_BYTES, JsonValueCounter
+from tornado_gate.streams.stages import find_reader
+from tornado_gate.types.wire import UNCOUNTED_BYTES, JsonValueCounter, ResponseReader
 
 _STRUCTURE: Final = re.compile(rb'["{}\[\]]')
 _IN_STRING: Final = re.compile(rb'["\\]')
@@ -23,14 +24,18 @@ class ArraySplitter:
     `closed` is True after the end of the array.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reader: ResponseReader | None = None) -> None:
         self._buffer = b""
         self._seen = 0
         self._depth = 0
         self._in_string = False
         self._counter = JsonValueCounter()
-        self._event = HeldEvent()
+        self._event = HeldEvent(reader)
         self.closed = False
+
+    def count_in(self, reader: ResponseReader | None) -> None:
+        """Count the memory of a large incomplete object in the reader of its response."""
+        self._event.reader = reader
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the objects that `chunk` completes.
@@ -86,7 +91,7 @@ class ArraySplitter:
 
 async def iterate_elements(chunks: AsyncIterator[bytes]) -> AsyncIterator[Any]:
     """Yield the objects of a streamed array, or a single object. Raises UpstreamError for invalid JSON."""
-    splitter = ArraySplitter()
+    splitter = ArraySplitter(find_reader(chunks))
     async for chunk in chunks:
         for element in splitter.feed(chunk):
             try:

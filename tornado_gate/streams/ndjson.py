@@ -15,7 +15,7 @@ from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.streams.event_bound import HeldEvent
 from tornado_gate.streams.passthrough import StreamAdapter
-from tornado_gate.types.wire import check_json_values, describe_provider
+from tornado_gate.types.wire import ResponseReader, check_json_values, describe_provider
 
 MEDIA_TYPE: Final = "application/x-ndjson"
 
@@ -23,10 +23,14 @@ MEDIA_TYPE: Final = "application/x-ndjson"
 class LineSplitter:
     """A splitter of a byte stream into lines, each with its LF. Also a `Splitter` of `passthrough.StreamAdapter`."""
 
-    def __init__(self) -> None:
+    def __init__(self, reader: ResponseReader | None = None) -> None:
         self._held: list[bytes] = []
         self._size = 0
-        self._event = HeldEvent()
+        self._event = HeldEvent(reader)
+
+    def count_in(self, reader: ResponseReader | None) -> None:
+        """Count the memory of a large incomplete line in the reader of its response."""
+        self._event.reader = reader
 
     def take(self, chunk: bytes) -> bytes:
         """Return the lines that `chunk` completes, joined and unchanged. Raises UpstreamError for a line that is too large."""
@@ -61,15 +65,15 @@ def read_json_lines(chunks: AsyncIterator[bytes], provider: str = "") -> AsyncIt
     `provider` is its name for error messages: ``incoming.provider``. Raises UpstreamError for a line that is not JSON or is above
     ``limits.event_bytes``.
     """
-    return stages.add_step(chunks, _JsonLineStep(provider))
+    return stages.add_step(chunks, _JsonLineStep(provider, stages.find_reader(chunks)))
 
 
 class _JsonLineStep(stages.Step[bytes, Any]):
     __slots__ = ("_provider", "_splitter")
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, reader: ResponseReader | None) -> None:
         self._provider = provider
-        self._splitter = LineSplitter()
+        self._splitter = LineSplitter(reader)
 
     def take(self, items: list[bytes], out: list[Any]) -> None:
         for chunk in items:

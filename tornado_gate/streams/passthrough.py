@@ -18,14 +18,14 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from tornado_gate.codec.large_json import load_json, load_upstream_json
 from tornado_gate.codec.text_lengths import count_text_values
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import sse, stages
 from tornado_gate.streams.events import join_frames
 from tornado_gate.types import BufferedBody, Call, Meter, Reply, UpstreamResponse, VerbatimRequest
-from tornado_gate.types.large_json import WHOLE_BYTES, load_json, run_alone
 from tornado_gate.types.media_type import media_type
-from tornado_gate.types.wire import invalid_json_error, parse_json
+from tornado_gate.types.wire import WHOLE_BYTES, ResponseReader, invalid_json_error
 
 JSON: Final = "application/json"
 EVENT_STREAM: Final = "text/event-stream"
@@ -64,7 +64,8 @@ class Splitter(Protocol):
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the frames that `chunk` completes. Raises UpstreamError for a frame above the size limit.
 
-        A splitter whose last frame may lack its end also has a method `flush`, which returns it in a list.
+        A splitter whose last frame may lack its end also has a method `flush`, which returns it in a list. One that keeps a large
+        incomplete frame has a method `count_in`. It gets the response's reader, which counts memory (`event_bound.HeldEvent`).
         """
 
 
@@ -172,7 +173,7 @@ def forward_stream(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     """Return the chunks of a stream."""
-    return stages.add_step(incoming.chunks, _Passthrough(call, adapter, request))
+    return stages.add_step(incoming.chunks, _Passthrough(call, adapter, request, incoming.reader))
 
 
 def forward_body(
@@ -189,7 +190,7 @@ async def _forward_body(
 ) -> AsyncIterator[bytes]:
     raw = await incoming.read()
     if len(raw) > WHOLE_BYTES:
-        yield await run_alone(_read_body, call, adapter, request, raw)
+        yield await incoming.run(_read_body, call, adapter, request, raw)
     else:
         yield _read_body(call, adapter, request, raw)
 
@@ -218,7 +219,7 @@ async def _stream_body(
 ) -> AsyncIterator[bytes]:
     """Yield a whole body as a stream. An error in the body is raised before the first chunk."""
     raw = await incoming.read()
-    body = parse_json(raw, call.target.provider)
+    body = load_upstream_json(raw, call.target.provider)
     adapter.read_body(call, request, raw, body)
     _measure_body(call.meter, adapter, body)
     async for chunk in adapter.render_stream(call, request, body):
@@ -242,13 +243,17 @@ class _Passthrough(stages.Step[bytes, bytes]):
         "_splitter",
     )
 
-    def __init__(self, call: Call, adapter: StreamAdapter, request: VerbatimRequest) -> None:
+    def __init__(
+        self, call: Call, adapter: StreamAdapter, request: VerbatimRequest, reader: ResponseReader | None
+    ) -> None:
         self._call = call
         self._adapter = adapter
         self._meter = adapter.meter(call, request)
         self._hides_usage = adapter.hides_usage(request)
         self._splitter = adapter.splitter(self._meter)
-        self._frames = sse.FrameSplitter()
+        if self._splitter is not None and hasattr(self._splitter, "count_in"):
+            self._splitter.count_in(reader)
+        self._frames = sse.FrameSplitter(reader)
         self._held: list[bytes] = []  # comments before the first data, held back: an error must still set the status
         self._held_bytes = 0
         self._begun = False  # the first frame with data has arrived

@@ -17,7 +17,7 @@ from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.streams.event_bound import DEFAULT_EVENT_BYTES, HeldEvent
 from tornado_gate.types.value import Value
-from tornado_gate.types.wire import check_json_values, describe_provider
+from tornado_gate.types.wire import ResponseReader, check_json_values, describe_provider
 
 MAX_FRAME_BYTES = DEFAULT_EVENT_BYTES
 """The default of the maximum size of a frame, see `event_bound`. A larger frame raises UpstreamError."""
@@ -37,14 +37,14 @@ class Frame(Value, frozen=True):
 class FrameSplitter:
     """A splitter of a byte stream into raw frames, each with the empty line that ends it.
 
-    `size` is the size of an incomplete frame.
+    `size` is the size of an incomplete frame. `reader` is that of the response, and counts the memory of a large one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reader: ResponseReader | None = None) -> None:
         self._held: list[bytes] = []
         self.size = 0
         self._last = b""
-        self._event = HeldEvent()
+        self._event = HeldEvent(reader)
 
     def take(self, chunk: bytes) -> bytes:
         """Return the frames that `chunk` completes, joined and unchanged. Raises UpstreamError for a frame that is too large."""
@@ -164,7 +164,7 @@ def _extract_data(raw: bytes) -> bytes | None:
 
 async def read_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
     """Yield the frames of a byte stream, for any chunk sizes; also a last frame without border, which some upstreams omit."""
-    splitter = FrameSplitter()
+    splitter = FrameSplitter(stages.find_reader(chunks))
     try:
         async for chunk in chunks:
             for raw in splitter.feed(chunk):
@@ -181,7 +181,7 @@ def read_json_frames(chunks: AsyncIterator[bytes], provider: str = "") -> AsyncI
 
     `provider` is its name for the error message: ``incoming.provider``.
     """
-    return stages.add_step(chunks, _JsonFrameStep(provider))
+    return stages.add_step(chunks, _JsonFrameStep(provider, stages.find_reader(chunks)))
 
 
 class _JsonFrameStep(stages.Step[bytes, Any]):
@@ -189,9 +189,9 @@ class _JsonFrameStep(stages.Step[bytes, Any]):
 
     __slots__ = ("_provider", "_splitter")
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, reader: ResponseReader | None) -> None:
         self._provider = provider
-        self._splitter = FrameSplitter()
+        self._splitter = FrameSplitter(reader)
 
     def take(self, items: list[bytes], out: list[Any]) -> bool | stages.Large:
         for index, chunk in enumerate(items):

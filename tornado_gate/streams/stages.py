@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from tornado_gate.errors import GateError
-from tornado_gate.types.large_json import run_alone
+from tornado_gate.streams.large_work import run_alone
+from tornado_gate.types.wire import ResponseReader
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -167,12 +168,19 @@ class Limits(Protocol):
 class Flow(BatchIterator[T]):
     """A flow of items from a source, processed by steps. It ends when the source or a step ends, and then closes the source.
 
-    After an error the source is closed before further items are returned. `limits` may be set until the first read.
+    After an error the source is closed before further items are returned. `limits` may be set until the first read. `reader` is
+    that of the response whose chunks the flow has.
     """
 
-    __slots__ = ("_ending", "_next", "_paused", "_ready", "_source", "_steps", "begun", "limits")
+    __slots__ = ("_ending", "_next", "_paused", "_ready", "_source", "_steps", "begun", "limits", "reader")
 
-    def __init__(self, source: AsyncIterator[Any], *steps: Step[Any, Any], limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        source: AsyncIterator[Any],
+        *steps: Step[Any, Any],
+        limits: Limits | None = None,
+        reader: ResponseReader | None = None,
+    ) -> None:
         super().__init__()
         self._source: AsyncIterator[Any] | None = source
         self._next = make_batch_reader(source)
@@ -182,6 +190,7 @@ class Flow(BatchIterator[T]):
         self._paused: list[tuple[Step[Any, Any], Pause | Large, Ending]] = []  # the last one continues first
         self.begun = False
         self.limits = limits
+        self.reader = reader
 
     async def fetch_batch(self) -> list[T]:
         self.begun = True
@@ -383,9 +392,14 @@ def _handle_error(step: Step[Any, Any], error: BaseException, out: list[Any]) ->
     error = error if isinstance(error, GateError) else step.attribute(error)
     if not isinstance(error, GateError):
         return out, error
-    told = step.fail(error)
+    outcome = step.fail(error)
     # A new list, not `out`: frames in the traceback refer to `out`, which would close a reference cycle
-    return (out + told, END) if isinstance(told, list) else (out, told)
+    return (out + outcome, END) if isinstance(outcome, list) else (out, outcome)
+
+
+def find_reader(chunks: AsyncIterator[bytes]) -> ResponseReader | None:
+    """Return the reader of the response whose chunks these are, for a parser that keeps a large event; None if it is unknown."""
+    return chunks.reader if isinstance(chunks, Flow) else None
 
 
 def add_step(items: AsyncIterator[T], step: Step[T, U]) -> Flow[U]:

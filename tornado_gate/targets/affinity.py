@@ -1,11 +1,11 @@
 """Cache affinity: requests of one conversation go to the same target and key, where the upstream's prompt cache has their prompt.
 
-The place of a conversation is computed, not stored (rendezvous hashing): every process and node finds the same one, and a target
-that is added or removed moves only its own share. Only conversations that had to move, because their target failed, are
-remembered, in this process, so that they do not go back to a cache that has forgotten them.
+The target of a conversation is computed, not stored (rendezvous hashing): every process and node computes the same one. A target
+that is added or removed moves only its own share of the conversations. If a target fails, its conversations move to another one.
+This process stores these moves, so that a conversation does not return to a cache that no longer has its prompt.
 
 One conversation, or a prompt that many share, can have more requests than its target should get. So a target whose requests in
-flight exceed its share by a factor comes last, which moves no conversation: its next requests go to their place again.
+flight exceed its share by a factor is tried last. That does not move the conversation: later requests use its target again.
 
 Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates" (1998); with weights: Schindelhauer and
 Schomaker, "Weighted distributed hash tables" (2005); Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded
@@ -34,35 +34,36 @@ AGENT_HEADERS: Final = (*ATTRIBUTION_HEADERS["session"], "conversation_id", "con
 MAX_SOURCE_LENGTH: Final = 1000
 MAX_PREFIX_BYTES: Final = 256 * 1024
 MAX_PREFIX_VALUES: Final = 5000
-"""How much of a prompt's prefix is hashed, which the event loop does."""
+"""The number of values of a long prefix that are hashed. The event loop hashes them, so the work is limited."""
 MAX_MOVED: Final = 10_000
 LEAST_FULL: Final = 8
-"""A target with fewer requests in flight is never full: below that, their number says nothing."""
+"""A target with fewer requests in flight is never full, because small numbers vary by chance."""
 
-Place = tuple[str, str]
+TargetName = tuple[str, str]
 """A provider entry and an upstream model."""
 
 
 class Session(State):
-    """The conversation of a request: its `digest`, `source` (what it was found by) and for how long it stays where it moved to.
+    """The conversation of a request. `source` names the header or member that identifies it, or is "prefix".
 
-    `home` is the first target of its order, when that is known. `full` are the targets that have too many requests now.
+    `ttl` is the time in seconds for which it stays at the target to which it has moved. `home` is the first target of its order,
+    once that is known. `full` are the targets that have too many requests now.
     """
 
     digest: bytes
     source: str
     ttl: float
-    home: Place = ("", "")
-    full: frozenset[Place] = frozenset()
+    home: TargetName = ("", "")
+    full: frozenset[TargetName] = frozenset()
 
 
 def find_session(models: ModelTable, call: Call, wire: WireRequest) -> Session | None:
-    """The conversation of a request; None if nothing in it tells, or if the model's entry has no affinity.
+    """Return the conversation of a request; None if nothing in it identifies one, or if the model's entry has no affinity.
 
-    What a client says of its session is joined with its account: no account can send others to a target.
+    The client's name of a session is hashed together with the account, so no account can choose the target of others.
     """
-    found = models.find(call.model)
-    affinity = found.entry.affinity if found is not None else None
+    match = models.find(call.model)
+    affinity = match.entry.affinity if match is not None else None
     if affinity is None:
         return None
     for source in affinity.sources:
@@ -79,14 +80,14 @@ def find_session(models: ModelTable, call: Call, wire: WireRequest) -> Session |
 
 def _find_value(source: str, headers: Mapping[str, str], body: Any) -> str:
     if source == SESSION_HEADERS:
-        found: Any = next((headers[name] for name in AGENT_HEADERS if name in headers), "")
+        value: Any = next((headers[name] for name in AGENT_HEADERS if name in headers), "")
     elif (header := headers.get(source.lower())) is not None:
-        found = header
+        value = header
     else:
-        found = body
+        value = body
         for name in source.split("."):
-            found = found.get(name) if isinstance(found, Mapping) else None
-    return found[:MAX_SOURCE_LENGTH] if isinstance(found, str) else ""
+            value = value.get(name) if isinstance(value, Mapping) else None
+    return value[:MAX_SOURCE_LENGTH] if isinstance(value, str) else ""
 
 
 def _digest(*texts: str) -> bytes:
@@ -125,7 +126,7 @@ O = TypeVar("O", bound=Offer)  # noqa: E741
 
 
 def order_offers(offers: Iterable[O], session: Session) -> list[O]:
-    """The targets of a model, that of the conversation first, then the one it moves to when this one fails, and so on."""
+    """Return the targets of a model in the order of a conversation: each is used when those before it fail."""
 
     def rank(offer: O) -> float:
         target = offer.target
@@ -135,7 +136,10 @@ def order_offers(offers: Iterable[O], session: Session) -> list[O]:
 
 
 def put_full_last(ordered: list[O], session: Session, most_load: float, loads: TargetLoads) -> list[O]:
-    """The targets with those last that have more than `most_load` times their share, by weight, of the requests in flight."""
+    """Return the targets with the full ones last.
+
+    A target is full if it has more than `most_load` times its share, by weight, of the requests in flight.
+    """
     busy = [loads.find(offer.target).in_flight for offer in ordered]
     if max(busy) < LEAST_FULL:
         return ordered
@@ -152,32 +156,34 @@ def put_full_last(ordered: list[O], session: Session, most_load: float, loads: T
 
 
 def rank_name(digest: bytes, name: str, weight: float = 1.0) -> float:
-    """The place of a target or key in the order of a conversation: each is first in proportion to its weight."""
+    """Return the rank of a target or key in the order of a conversation. Each is first in proportion to its weight."""
     number = int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), key=digest, digest_size=8).digest(), "big")
     return -math.log((number + 0.5) / 2**64) / weight
 
 
 class MovedSessions:
-    """Where conversations are that moved away from the first target of their order. Bounded; the time is a parameter."""
+    """The targets of conversations that moved away from the first target of their order. Limited; the time is a parameter."""
 
     def __init__(self) -> None:
-        self._places: FIFOCache[bytes, tuple[Place, float]] = FIFOCache(MAX_MOVED)
+        self._targets: FIFOCache[bytes, tuple[TargetName, float]] = FIFOCache(MAX_MOVED)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._targets)
 
-    def find(self, session: Session, now: float) -> Place | None:
-        found = self._places.get(session.digest)
-        if found is None:
+    def find_target(self, session: Session, now: float) -> TargetName | None:
+        """Return the target to which a conversation has moved; None if it has not."""
+        move = self._targets.get(session.digest)
+        if move is None:
             return None
-        if found[1] <= now:
-            del self._places[session.digest]
+        target, ends_at = move
+        if ends_at <= now:
+            del self._targets[session.digest]
             return None
-        return found[0]
+        return target
 
-    def note(self, session: Session, place: Place, now: float, *, is_first: bool) -> None:
-        """A conversation was served at `place`; `is_first`: at the first target of its order."""
+    def record(self, session: Session, target: TargetName, now: float, *, is_first: bool) -> None:
+        """Record that `target` served a conversation. `is_first`: it is the first target of its order."""
         if not is_first:
-            self._places[session.digest] = place, now + session.ttl
-        elif self._places:
-            self._places.pop(session.digest, None)
+            self._targets[session.digest] = target, now + session.ttl
+        elif self._targets:
+            self._targets.pop(session.digest, None)

@@ -1,12 +1,12 @@
 """Circuit breakers: which targets may be called now. No I/O; the clock is a parameter.
 
-A circuit belongs to a provider entry and an upstream model, whichever names callers use for it. It opens after several failures
-in a row, or when half of the recent requests failed (conf may change the numbers); while it is open the target gets no requests,
-and after that time one request probes the target. When all circuits of a request are open, one request at a time still goes to
-the target that is due first.
+A circuit belongs to a provider entry and an upstream model, independent of the names that callers use for it. It opens after
+several failures in a row, or when half of the recent requests failed (conf may change the numbers). While it is open the target
+gets no requests. After that time one request probes the target. When all circuits of a request are open, one request at a time
+still goes to the target that is due first.
 
-A caller can make requests that fail at will: a prompt on which the upstream times out, a body on which it crashes. So failures of
-one account open the circuit for this account only; failures of two accounts open it for everybody.
+A caller can send requests that fail on purpose: a prompt on which the upstream times out, a body on which it crashes. So failures
+of one account open the circuit for this account only; failures of two accounts open it for all.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Probes(Protocol):
 class Circuit:
     """The recent outcomes of one target, and whether an account may call it. `creator` is the account that failed first.
 
-    `blocked` is the account for which the circuit is open, EVERYBODY for all, None while it is closed. `opened_at` is when it
-    opened, `probing_until` when a probe ends at the latest, and `last_failure` the time and the error code of the last failure;
-    times are those of the clock.
+    `blocked` is the account for which the circuit is open, EVERYBODY for all, None while it is closed. `opened_at` is the time at
+    which it opened, and `probing_until` the latest end of a probe. `last_failure` is the time and the error code of the last
+    failure. All times are seconds of the clock.
     """
 
     __slots__ = (
@@ -62,7 +62,7 @@ class Circuit:
     ) -> None:
         self.creator = creator
         self.labels = labels
-        """Names of conf for metrics: the provider entry, and the model entry that was requested first."""
+        """Names of conf for metrics: the provider entry, and the model entry of the first request that failed."""
         self.blocked: str | None = None
         self.opened_at: float | None = None
         self.last_failure: tuple[float, str] | None = None
@@ -72,7 +72,9 @@ class Circuit:
         self._probe_seconds = rules.probe_seconds
 
     def allows(self, account: str, now: float) -> bool:
-        """Whether a request may go to the target now. True for an open circuit reserves the probe: the next call is False."""
+        """Return whether a request may go to the target now. For an open circuit, True reserves the probe: the next call returns
+        False.
+        """
         if not self.blocks(account):
             return True
         if not self.would_allow(account, now):
@@ -81,7 +83,7 @@ class Circuit:
         return True
 
     def take_last_resort(self, now: float) -> bool:
-        """Whether a request may go to the target although the circuit is open: True reserves the probe, as `allows` does."""
+        """Return whether a request may go to the target although the circuit is open. True reserves the probe, like `allows`."""
         if now < self.probing_until:
             return False
         self.probing_until = now + self._probe_seconds
@@ -89,52 +91,52 @@ class Circuit:
 
     @property
     def due_at(self) -> float:
-        """When the circuit allows a probe."""
+        """Return the time at which the circuit allows a probe."""
         return self._open_until
 
     def is_probed(self, now: float) -> bool:
-        """Whether a request is probing the target now."""
+        """Return whether a request is probing the target now."""
         return now < self.probing_until
 
     def expect_recovery(self, now: float) -> None:
-        """Something else shows that the target may work again: the next request probes it."""
+        """Let the next request probe the target, because a health check shows that it may work again."""
         self._open_until = min(self._open_until, now)
 
     def would_allow(self, account: str, now: float) -> bool:
-        """What `allows` would return, without reserving the probe."""
+        """Return the result of `allows`, without reserving the probe."""
         return not self.blocks(account) or (now >= self._open_until and now >= self.probing_until)
 
     def blocks(self, account: str) -> bool:
-        """Whether the circuit is open for an account."""
+        """Return whether the circuit is open for an account."""
         return self.blocked is not None and self.blocked in (EVERYBODY, account)
 
     def is_due(self, now: float) -> bool:
-        """Whether the circuit is closed, or its open time is over."""
+        """Return whether the circuit is closed, or its open time is over."""
         return self.blocked is None or now >= self._open_until
 
     def wait_seconds(self, account: str, now: float) -> float:
-        """Seconds until the circuit allows a probe. 0 while a probe runs, because its duration is unknown."""
+        """Return the seconds until the circuit allows a probe; 0 while a probe runs, because its duration is unknown."""
         return max(0.0, self._open_until - now) if self.blocks(account) else 0.0
 
     def state(self, account: str, now: float) -> str:
-        """``closed``, ``open``, or ``half-open`` when the next request is the probe."""
+        """Return ``closed``, ``open``, or ``half-open`` when the next request is the probe."""
         if not self.blocks(account):
             return "closed"
         return "half-open" if self.would_allow(account, now) else "open"
 
     def record_start(self, account: str) -> None:
-        """A response has begun. This closes an open circuit; if the response fails later, one failure opens it again."""
+        """Record that a response has begun. This closes an open circuit."""
         if self.blocks(account):
             self.close()
 
     def close(self) -> None:
-        """Forget the failures: the target works."""
+        """Close the circuit and delete its failures, because the target works."""
         self._outcomes.clear()
         self.blocked = self.opened_at = None
         self.probing_until = 0.0
 
     def open(self, blocked: str, until: float, now: float, code: str) -> None:
-        """Another process has opened it; if for another account, it is open for everybody."""
+        """Open the circuit, because another process has. If it did so for another account, the circuit is open for all."""
         self.blocked = blocked if self.blocked in (None, blocked) else EVERYBODY
         self._open_until = until
         self.probing_until = 0.0
@@ -143,13 +145,13 @@ class Circuit:
             self.opened_at = now
 
     def record_success(self, account: str) -> None:
-        """A response is complete."""
+        """Record that a response is complete."""
         self.record_start(account)
         self._outcomes.append(None)
         self._failed_in_a_row.clear()
 
     def record_failure(self, account: str, now: float, rules: CircuitsConfig, code: str = "") -> None:
-        """A request of `account` has failed with the error `code`."""
+        """Record that a request of `account` has failed with the error `code`."""
         self.last_failure = (now, code)
         self._outcomes.append(account)
         self._failed_in_a_row[account] += 1
@@ -163,7 +165,7 @@ class Circuit:
         self.probing_until = 0.0
 
     def _find_culprits(self, rules: CircuitsConfig) -> set[str]:
-        """The accounts whose failures open the circuit; empty if there are too few failures."""
+        """Return the accounts whose failures open the circuit; empty if there are too few failures."""
         if self._failed_in_a_row.total() >= rules.failures:
             return set(self._failed_in_a_row)
         failures = [account for account in self._outcomes if account is not None]
@@ -173,17 +175,20 @@ class Circuit:
         return set()
 
     def release_probe(self) -> bool:
-        """The probe, if there was one, ended without an outcome: the caller left, or its request was refused."""
+        """Release the probe, which ended without an outcome, and return whether there was one.
+
+        A probe has no outcome if its caller disconnected or the upstream rejected its request.
+        """
         was_probed, self.probing_until = self.probing_until > 0, 0.0
         return was_probed
 
 
 class CircuitBreakers:
-    """The circuits of targets that have failed; a target without a failure has none.
+    """The circuits of targets that have failed.
 
-    Failures of one account create at most MAX_CIRCUITS_PER_ACCOUNT circuits, and no circuit replaces one that is open.
-    `on_forget` gets a circuit that was replaced. `down` are the provider entries whose health checks fail; their circuits only
-    let one request at a time through as the last resort. `probes` asks the other processes before a probe.
+    Failures of one account create at most MAX_CIRCUITS_PER_ACCOUNT circuits. An open circuit is never removed for a new one.
+    `on_forget` is called with a circuit that was replaced. `down` are the provider entries whose health checks fail; their
+    circuits only allow one request at a time, as the last resort. `probes` prevents a probe while another process probes.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -196,7 +201,7 @@ class CircuitBreakers:
         self._created: Counter[str] = Counter()
 
     def find(self, target: Target) -> Circuit | None:
-        """The circuit of a target; None if it has not failed."""
+        """Return the circuit of a target; None if it has not failed."""
         return self._circuits.get(target.place) if self._circuits else None
 
     def is_clear(self, target: Target) -> bool:
@@ -206,7 +211,7 @@ class CircuitBreakers:
         )
 
     def allows(self, target: Target, account: str) -> bool:
-        """Whether a request may go to a target now. True for an open circuit reserves the probe."""
+        """Return whether a request may go to a target now. For an open circuit, True reserves the probe."""
         if self.down and target.provider in self.down:
             return False
         circuit = self.find(target)
@@ -216,31 +221,31 @@ class CircuitBreakers:
         return circuit.allows(account, now) and self._confirm_probe(target.place, circuit, now)
 
     def _confirm_probe(self, name: Name, circuit: Circuit, now: float) -> bool:
-        """Whether no other process probes the target. If one does, the probe that this one has reserved is released."""
+        """Return whether no other process probes the target. If another does, release this process's reservation."""
         if self.probes is None or self.probes.take_probe(name, now, circuit.probing_until):
             return True
         circuit.release_probe()
         return False
 
     def would_allow(self, target: Target, account: str) -> bool:
-        """What `allows` would return, without reserving the probe."""
+        """Return the result of `allows`, without reserving the probe."""
         if self.down and target.provider in self.down:
             return False
         circuit = self.find(target)
         return circuit is None or circuit.would_allow(account, self.clock())
 
     def find_least_bad(self, targets: Iterable[Target]) -> Target | None:
-        """Of targets whose circuits are open, the one that is due first; None if each is being probed."""
-        now, found = self.clock(), []
+        """Return the target that is due first, of targets with open circuits; None if all are being probed."""
+        now, available = self.clock(), []
         for target in targets:
             down, circuit = self.down.get(target.provider), self.find(target)
             blocking = down or circuit
             if blocking is None or not blocking.is_probed(now):
-                found.append((down is not None, 0.0 if circuit is None else circuit.due_at, target))
-        return min(found, key=lambda each: each[:2])[2] if found else None
+                available.append((down is not None, 0.0 if circuit is None else circuit.due_at, target))
+        return min(available, key=lambda entry: entry[:2])[2] if available else None
 
     def take_last_resort(self, target: Target) -> bool:
-        """Whether a request may go to a target although its circuit is open; True reserves the probe."""
+        """Return whether a request may go to a target although its circuit is open. True reserves the probe."""
         down, now = self.down.get(target.provider), self.clock()
         blocking = down or self.find(target)
         if blocking is None:
@@ -249,18 +254,18 @@ class CircuitBreakers:
         return blocking.take_last_resort(now) and self._confirm_probe(name, blocking, now)
 
     def release_probe(self, target: Target) -> None:
-        """An attempt at the target has ended: the next request may probe it."""
+        """Release the probe of an attempt that has ended, so that the next request may probe the target."""
         down, circuit = self.down.get(target.provider) if self.down else None, self.find(target)
         for each in (down, circuit):
             if each is not None and each.release_probe() and self.probes is not None:
                 self.probes.release_probe(target.place if each is circuit else (target.provider, ""))
 
     def mark_down(self, provider: str) -> None:
-        """The health checks of a provider entry fail."""
+        """Mark a provider entry whose health checks fail."""
         self.down.setdefault(provider, Circuit())
 
     def mark_up(self, provider: str) -> None:
-        """The health checks of a provider entry succeed: its open circuits are due for a probe."""
+        """Unmark a provider entry whose health checks succeed, and make its open circuits due for a probe."""
         self.down.pop(provider, None)
         now = self.clock()
         for (name, _), circuit in self._circuits.items():
@@ -281,7 +286,7 @@ class CircuitBreakers:
         code: str,
         now: float,
     ) -> None:
-        """Another process has opened the circuit of a target, or has closed it (`blocked` None)."""
+        """Open the circuit of a target, or close it (`blocked` None), as another process has done."""
         circuit = self._circuits.get(name)
         if blocked is None:
             if circuit is not None:
@@ -293,16 +298,16 @@ class CircuitBreakers:
             circuit.open(blocked, min(until, now + self.rules.open_seconds), now, code)
 
     def list_all(self) -> dict[Name, Circuit]:
-        """The circuits by provider entry and upstream model."""
+        """Return the circuits by provider entry and upstream model."""
         return dict(self._circuits)
 
     def find_or_create(self, target: Target, account: str) -> Circuit | None:
-        """The circuit of a target that `account` saw fail; None if there is no room for a new one."""
-        found = self.find(target)
-        if found is None and self._make_room(account):
+        """Return the circuit of a target at which a request of `account` failed; None if there is no room for a new one."""
+        circuit = self.find(target)
+        if circuit is None and self._make_room(account):
             labels = target.provider, target.model
-            found = self._add(target.place, Circuit(account, labels, self.rules))
-        return found
+            circuit = self._add(target.place, Circuit(account, labels, self.rules))
+        return circuit
 
     def _add(self, name: Name, circuit: Circuit) -> Circuit:
         self._circuits[name] = circuit
@@ -310,18 +315,21 @@ class CircuitBreakers:
         return circuit
 
     def _make_room(self, account: str) -> bool:
-        """Forget a circuit that is not open if there are too many, one of `account` if it has too many. False if all are open."""
+        """Make room for a circuit of `account`, and return whether there is room.
+
+        If there are too many circuits, a circuit that is not open is removed; a circuit of the account, if it has too many.
+        """
         has_too_many = self._created[account] >= MAX_CIRCUITS_PER_ACCOUNT
         if not has_too_many and len(self._circuits) < MAX_CIRCUITS:
             return True
         now = self.clock()
         for name, circuit in self._circuits.items():
             if circuit.is_due(now) and (circuit.creator == account or not has_too_many):
-                self._forget(name, circuit)
+                self._remove(name, circuit)
                 return True
         return False
 
-    def _forget(self, name: Name, circuit: Circuit) -> None:
+    def _remove(self, name: Name, circuit: Circuit) -> None:
         del self._circuits[name]
         self._created[circuit.creator] -= 1
         if not self._created[circuit.creator]:

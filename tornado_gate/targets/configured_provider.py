@@ -15,8 +15,8 @@ from tornado_gate.types.value import Value
 class ConfiguredProvider(Value, frozen=True):
     """A provider entry with the capabilities that its plugin declares; `lane` is None when the plugin failed.
 
-    `identity` is equal in two snapshots in which the account is the same: they share its connection pool. `keys` are those of an
-    entry with several, else ().
+    `identity` is equal in two snapshots with the same account at the upstream: they share its connection pool. `keys`
+    are the keys of an entry with several, else ().
     """
 
     entry: ProviderConfig
@@ -29,7 +29,7 @@ class ConfiguredProvider(Value, frozen=True):
 
     @property
     def usable_lane(self) -> ProviderLane:
-        """The lane. Raises PluginError when the plugin failed."""
+        """Return the lane. Raises PluginError if the plugin failed."""
         if self.lane is None:
             raise PluginError(self.entry.plugin, "the plugin failed earlier")
         return self.lane
@@ -48,12 +48,12 @@ class ConfiguredProvider(Value, frozen=True):
         return cls(entry, lane, capabilities, account, keys)
 
     def find_key(self, fingerprint: str) -> ProviderKey | None:
-        """The key with a fingerprint; None if the entry has one key only, or no longer has this one."""
+        """Return the key with a fingerprint; None if the entry has only one key, or no longer has this key."""
         return next((key for key in self.keys if key.fingerprint == fingerprint), None)
 
 
 def configure_entry(entry: ProviderConfig, lane: ProviderLane, api_key: Secret | None = None) -> Capabilities:
-    """The capabilities that the plugin declares for an entry with one of its keys, the first by default.
+    """Return the capabilities that the plugin declares for an entry with one of its keys, the first by default.
 
     Raises ConfigError with paths below the entry, or PluginError.
     """
@@ -65,14 +65,14 @@ def configure_entry(entry: ProviderConfig, lane: ProviderLane, api_key: Secret |
 
 
 def _rename_key(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """The path of a fault of one of several keys, which the plugin knows as ``api_key``."""
+    """Return the path of a fault in one of several keys. The plugin reports it below ``api_key``."""
     return ("api_keys", *path[1:]) if path[:1] == ("api_key",) else path
 
 
 def configure_keys(entry: ProviderConfig, lane: ProviderLane, first: Capabilities) -> tuple[ProviderKey, ...]:
-    """The keys of an entry with several, each configured by the plugin; `first` is the result for the first one.
+    """Return the keys of an entry with several, each configured by the plugin. `first` is the result for the first key.
 
-    Raises as `configure_entry`.
+    Raises the errors of `configure_entry`.
     """
     keys: list[ProviderKey] = []
     for index, api_key in enumerate(entry.api_keys):

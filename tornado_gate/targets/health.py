@@ -1,4 +1,4 @@
-"""The health of all targets of a process: circuits, keys at rest, and where requests went before."""
+"""The health of all targets of a process: circuits, suspended keys, and conversations that have moved to another target."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tornado_gate.telemetry.metrics import Metrics
 
 
 class TargetHealth:
-    """One for each process. `circuits` and `keys` are shared with other processes by `shared`.
+    """The health of targets. A process has one. `shared` shares `circuits` and `keys` with other processes.
 
-    `key_turns` has which of several keys is used next, by provider entry. `key_warnings` has when the next warning about the key
-    of a provider entry may be logged, by entry and the key's fingerprint. `moved_sessions` has where conversations moved to.
-    `providers` are those of the current configuration.
+    `key_turns` is the number of the key that is used next, by provider entry. `key_warnings` is the time from which the next
+    warning about a key may be logged, by provider entry and fingerprint. `moved_sessions` are the conversations that have moved
+    to another target. `providers` are the provider entries of the current configuration.
     """
 
     def __init__(self, metrics: Metrics, folder: Path) -> None:
         self.metrics = metrics
         self.circuits = CircuitBreakers()
-        self.circuits.on_forget = self._count_forgotten_circuit
+        self.circuits.on_forget = self._count_removed_circuit
         self.keys = KeyHealth()
         self.shared = SharedHealth(self.circuits, self.keys, metrics, folder / "shared")
         self.key_turns: dict[str, int] = {}
@@ -36,22 +36,22 @@ class TargetHealth:
     def apply(self, rules: CircuitsConfig, providers: Mapping[str, ConfiguredProvider]) -> None:
         """Adopt the rules and the provider entries of a configuration."""
         self.circuits.rules = rules
-        self.keys.forget(_list_changed_providers(self.providers, providers))
+        self.keys.remove_providers(_list_changed_providers(self.providers, providers))
         self.providers = providers
         known = {
-            (name, key)
+            (name, fingerprint)
             for name, provider in providers.items()
-            for key in ("", *(each.fingerprint for each in provider.keys))
+            for fingerprint in ("", *(key.fingerprint for key in provider.keys))
         }
-        self.keys.keep(known)
-        self.key_warnings = {name: when for name, when in self.key_warnings.items() if name in known}
+        self.keys.remove_others(known)
+        self.key_warnings = {name: time for name, time in self.key_warnings.items() if name in known}
         self.key_turns = {name: turn for name, turn in self.key_turns.items() if name in providers}
 
-    def _count_forgotten_circuit(self, circuit: Circuit) -> None:
+    def _count_removed_circuit(self, circuit: Circuit) -> None:
         if circuit.blocked is not None:
             self.metrics.targets.count_circuit_transition(*circuit.labels, is_open=False)
 
 
 def _list_changed_providers(old: Mapping[str, ConfiguredProvider], new: Mapping[str, ConfiguredProvider]) -> set[str]:
-    """The provider entries with other keys, addresses, headers or timeouts than before."""
+    """Return the provider entries whose keys, addresses, headers or timeouts have changed."""
     return {name for name, provider in new.items() if name not in old or old[name].identity != provider.identity}

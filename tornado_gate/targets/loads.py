@@ -1,6 +1,6 @@
-"""What this process measures of its targets: requests in flight, retries, time to the first event. No I/O.
+"""The loads of a process's targets: requests in flight, retries, time to the first event. No I/O.
 
-Only models whose strategy needs it are measured, and all models if conf has retries.
+Only models whose strategy, affinity or retries need the loads are measured.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tornado_gate.types.model_names import canonicalize_name
 
 MAX_TARGETS: Final = 10_000
 AVERAGE_SECONDS: Final = 15.0
-"""How fast older latencies lose their weight."""
+"""The time in which the weight of an older latency falls to 37 %."""
 LEAST_WEIGHT: Final = 0.1
-"""The least weight of a new latency, so that many requests in a moment also change the average."""
+"""The minimum weight of a new latency, so that many requests within a moment change the average too."""
 
 
 class TargetLoad:
-    """One upstream model of one provider entry. `latency` is the average time to the first event; None: not measured.
+    """The load of one upstream model of one provider entry. `latency` is the average time to the first event, None if unmeasured.
 
-    Whole responses are averaged apart, because they take as long as a stream takes to its end.
+    Whole responses have their own average, because they take as long as a stream takes to its end.
     """
 
     __slots__ = ("_averages", "in_flight", "retries")
@@ -42,8 +42,8 @@ class TargetLoad:
 
     @property
     def latency(self) -> float | None:
-        found = self._averages.get(True) or self._averages.get(False)
-        return None if found is None else found[0]
+        average = self._averages.get(True) or self._averages.get(False)
+        return None if average is None else average[0]
 
     def note_latency(self, seconds: float, now: float, *, streamed: bool) -> None:
         average, last = self._averages.get(streamed, (seconds, now))
@@ -61,7 +61,7 @@ class MeasuredAttempt:
         self._started = time.monotonic()
 
     def note_latency(self, streamed: bool) -> None:
-        """The response has begun, or the target has taken too long."""
+        """Record the time until the response began, or until the gateway stopped waiting for it."""
         now = time.monotonic()
         self._load.note_latency(now - self._started, now, streamed=streamed)
 
@@ -80,9 +80,9 @@ class TargetLoads:
         return load
 
     def peek(self, provider: str, upstream_model: str) -> TargetLoad | None:
-        """The load of a target; None while nothing was measured."""
+        """Return the load of a target; None if it was not measured."""
         return self._loads.get((provider, canonicalize_name(upstream_model)))
 
     def adopt(self, other: TargetLoads) -> None:
-        """Go on with the loads of `other`."""
+        """Continue with the loads of `other`."""
         self._loads = other._loads

@@ -1,4 +1,4 @@
-"""Which targets may get a request, by the objects of upstreams that it names."""
+"""The targets that may get a request, by the objects of upstreams that it names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Candidate = tuple[Target, ConfiguredProvider]
 class ObjectAccess(Value, frozen=True):
     """The upstream objects that one request names: `kept` are recorded for the account, `unknown` are not.
 
-    Of those in `copied` the format has a copy, which every target may get; the entry that keeps the object comes first.
+    The format has copies of the recorded objects in `copied`. Every target may get a copy; the entry that keeps the object comes
+    first.
     """
 
     wire_format: str
@@ -24,22 +25,23 @@ class ObjectAccess(Value, frozen=True):
     unknown: tuple[ObjectReference, ...] = ()
 
     def list_keepers(self) -> list[str]:
-        """The provider entries that keep objects of which there is no copy."""
+        """Return the provider entries that keep objects without a copy."""
         return [kept.provider for _, kept in self.kept]
 
     def find_key(self) -> str:
-        """The fingerprint of the key with which an object was created, if its provider entry has several; else ""."""
-        return next((kept.key for kept in (*(one for _, one in self.kept), *self.copied) if kept.key), "")
+        """Return the fingerprint of the key that created an object, if its provider entry has several keys; else ""."""
+        records = (*(kept for _, kept in self.kept), *self.copied)
+        return next((record.key for record in records if record.key), "")
 
     def select_targets(self, targets: list[Candidate]) -> list[Candidate]:
-        """The targets that may get the request.
+        """Return the targets that may get the request.
 
         Raises the error for an unknown id when no target may get it, and InvalidField when the model has no target at the
         provider entry that keeps an object.
         """
         allowed = [target for target in targets if self._find_unshared(*target) is None]
         if not allowed:
-            raise next(found for target in targets if (found := self._find_unshared(*target))).not_found()
+            raise next(reference for target in targets if (reference := self._find_unshared(*target))).not_found()
         for reference, kept in self.kept:
             allowed = [target for target in allowed if target[0].provider == kept.provider]
             if not allowed:
@@ -49,7 +51,7 @@ class ObjectAccess(Value, frozen=True):
         return allowed
 
     def _find_unshared(self, target: Target, provider: ConfiguredProvider) -> ObjectReference | None:
-        """The first unknown reference that must not be sent to a target."""
+        """Return the first unknown reference that must not be sent to a target; None without one."""
         for reference in self.unknown:
             if target.shares(reference.kind):
                 continue

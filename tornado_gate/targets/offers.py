@@ -1,7 +1,7 @@
 """The targets that conf offers for a model, in the order in which a request tries them.
 
-By the strategy of the model's entry, or, for a conversation of an entry with cache affinity, in the order of the conversation;
-with the strategy `cost` the cheaper targets come first also then.
+The order follows the strategy of the model's entry. A conversation of an entry with cache affinity has an order of targets that
+replaces the strategy's; with the strategy `cost` the cheaper targets still come first.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tornado_gate.types import Operation, Target
 from tornado_gate.types.value import Value
 
 MAX_MODELS = 20_000
-"""The number of model names whose targets are cached. It is bounded because callers choose the names that match a wildcard."""
+"""The number of model names whose targets are cached. It is limited because callers choose the names that match a wildcard."""
 COST_SECONDS = 60.0
 """The time after which the prices of a model's targets are compared again."""
 
 
 class Offer(Value, frozen=True):
-    """A target of a model with its weight, built once for all requests for this name. The weight 0 drains it."""
+    """A target of a model with its weight, built once for all requests for a name. A weight of 0 drains the target."""
 
     target: Target
     provider: ConfiguredProvider
@@ -37,7 +37,7 @@ class Offer(Value, frozen=True):
 
 
 class ModelOffers:
-    """The offers of all models of a snapshot. `make` returns those of one name."""
+    """The offers of all models of a snapshot. `make` returns the offers of one name."""
 
     def __init__(
         self, make: Callable[[str], Iterable[Offer]], prices: PriceTable, chance: random.Random, loads: TargetLoads
@@ -55,23 +55,23 @@ class ModelOffers:
         entry: ModelEntry,
         operations: tuple[Operation, ...],
         session: Session | None = None,
-        bound: Collection[str] = (),
+        keepers: Collection[str] = (),
     ) -> list[tuple[Target, ConfiguredProvider]]:
-        """The targets of one model that support one of `operations`, in the order in which they are tried.
+        """Return the targets of one model that support one of `operations`, in the order in which they are tried.
 
-        A drained target is among them, as the last, only if its provider entry is in `bound`.
+        Drained targets are left out. If their provider entry is in `keepers`, they come last.
         """
         offers: Sequence[Offer] | None = self._made.get(name)
         if offers is None:
             offers = self._made[name] = tuple(self._make(name))
         if len(offers) > 1 or (offers and not offers[0].weight):
-            offers = self._order(name, entry, offers, session, bound)
+            offers = self._order(name, entry, offers, session, keepers)
         return [
             (offer.target, offer.provider) for offer in offers if offer.target.first_supported_operation(operations)
         ]
 
     def _order(
-        self, name: str, entry: ModelEntry, offers: Sequence[Offer], session: Session | None, bound: Collection[str]
+        self, name: str, entry: ModelEntry, offers: Sequence[Offer], session: Session | None, keepers: Collection[str]
     ) -> list[Offer]:
         used = [offer for offer in offers if offer.weight]
         if session is None:
@@ -82,23 +82,23 @@ class ModelOffers:
                 ordered = put_full_last(ordered, session, entry.affinity.most_load, self._loads)
         if entry.strategy == "cost":
             ordered = sort_by_cost(ordered, self._find_costs(name, offers))
-        if bound:
-            ordered += [offer for offer in offers if not offer.weight and offer.target.provider in bound]
+        if keepers:
+            ordered += [offer for offer in offers if not offer.weight and offer.target.provider in keepers]
         return ordered
 
     def _find_costs(self, name: str, offers: Sequence[Offer]) -> Costs:
-        """What a typical request costs at each target."""
+        """Return the cost of a typical request at each target."""
         now = time.monotonic()
-        known = self._costs.get(name)
-        if known is None or known[0] <= now:
-            places = [(offer.target.provider, offer.target.upstream_model) for offer in offers]
-            costs = compute_typical_costs([self._prices.find(*place) for place in places])
-            known = self._costs[name] = now + COST_SECONDS, dict(zip(places, costs, strict=True))
-        return known[1]
+        cached = self._costs.get(name)
+        if cached is None or cached[0] <= now:
+            names = [(offer.target.provider, offer.target.upstream_model) for offer in offers]
+            costs = compute_typical_costs([self._prices.find(*upstream) for upstream in names])
+            cached = self._costs[name] = now + COST_SECONDS, dict(zip(names, costs, strict=True))
+        return cached[1]
 
 
 def list_measured_models(config: Config) -> frozenset[str]:
-    """The model entries whose targets' loads are measured: strategy, cache affinity or the budget of retries needs it."""
+    """Return the model entries whose strategy, cache affinity or retries need the loads of their targets."""
     repeated = list_retries(config)
     return frozenset(
         name
@@ -108,6 +108,6 @@ def list_measured_models(config: Config) -> frozenset[str]:
 
 
 def list_retries(config: Config) -> dict[str, RetriesConfig]:
-    """The retries of model entries: their own, or those of all. Entries without any are missing."""
+    """Return the retries of model entries: the entry's, or else the general ones. Entries without retries are missing."""
     rules = {name: entry.retries or config.retries for name, entry in config.models.items()}
-    return {name: one for name, one in rules.items() if one.same_target}
+    return {name: retries for name, retries in rules.items() if retries.same_target}

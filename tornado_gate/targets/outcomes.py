@@ -1,8 +1,8 @@
-"""What the outcome of an attempt changes: the circuit of its target, metrics and the log. One definition for every operation.
+"""Records the outcome of an attempt: in the circuit of its target, in metrics and in the log. One definition for every operation.
 
-Failures of the target are counted, logged, and count for its circuit, before the first event or later. What the request of the
-caller causes does not count for a circuit: a refused request, an unknown model, a rate limit, a disconnect. Nor does what is the
-fault of one of several keys, which rests instead.
+A failure of the target is logged and counts for its circuit, both before and after the first event. A failure that the caller's
+request causes does not count for a circuit: a rejected request, an unknown model, a rate limit, a disconnect. A failure that is
+the fault of one of several keys suspends this key instead.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ KEY_WARNING_SECONDS: Final = 60.0
 
 
 def note_start(health: TargetHealth, call: Call) -> None:
-    """A response of the target of `call` has begun: its circuit closes. A cached answer says nothing of the target."""
+    """Close the circuit of the target of `call`, because its response has begun. A cached response changes no circuit."""
     if call.progress.cached:
         release_probe(health, call)
         return
-    if health.keys.rests:
+    if health.keys.suspensions:
         health.keys.note_success(call.target)
     circuit = health.circuits.find(call.target)
     if circuit is not None:
@@ -36,11 +36,11 @@ def note_start(health: TargetHealth, call: Call) -> None:
 
 
 def note_success(health: TargetHealth, call: Call) -> None:
-    """The target of `call` has answered completely. A cached answer says nothing of the target."""
+    """Record that the response of the target of `call` is complete. A cached response changes no circuit."""
     if call.progress.cached:
         release_probe(health, call)
         return
-    if health.keys.rests:
+    if health.keys.suspensions:
         health.keys.note_success(call.target)
     circuit = health.circuits.find(call.target)
     if circuit is not None:
@@ -52,7 +52,7 @@ def note_success(health: TargetHealth, call: Call) -> None:
 def note_failure(health: TargetHealth, call: Call, error: BaseException) -> None:
     """Count and log a failure of the target of `call`, and count it for its circuit if the target is at fault.
 
-    An exception other than GateError, such as a cancellation because the caller disconnected, is no outcome.
+    An exception other than GateError, such as a cancellation because the caller disconnected, is not an outcome.
     """
     if not isinstance(error, GateError):
         release_probe(health, call)
@@ -72,7 +72,7 @@ def note_failure(health: TargetHealth, call: Call, error: BaseException) -> None
 
 
 def note_end(health: TargetHealth, call: Call, error: GateError | None) -> None:
-    """The response of the target of `call` has ended after its first event: completely, or with `error`."""
+    """Record the end of a response after its first event: complete, or with `error`."""
     if error is None:
         note_success(health, call)
         return
@@ -82,9 +82,9 @@ def note_end(health: TargetHealth, call: Call, error: GateError | None) -> None:
 
 
 def is_fault_of_target(call: Call, error: GateError) -> bool:
-    """Whether an error counts for the circuit: another target may be tried for it, and it is no rate limit.
+    """Return whether an error counts for the circuit: another target may be tried after it, and it is not a rate limit.
 
-    The failure of a format's plugin is no fault of the target, nor is the gateway's own limit of requests to it.
+    The failure of a format's plugin is not the target's fault, nor is the gateway's limit of requests to the target.
     """
     if isinstance(error, TargetBusy):
         return False
@@ -94,7 +94,7 @@ def is_fault_of_target(call: Call, error: GateError) -> bool:
 
 
 def release_probe(health: TargetHealth, call: Call) -> None:
-    """The attempt ended without an outcome: the next request may probe the target."""
+    """Release the probe of an attempt without an outcome, so that the next request may probe the target."""
     health.circuits.release_probe(call.target)
 
 
@@ -124,7 +124,7 @@ def _report_transition(health: TargetHealth, call: Call, circuit: Circuit, befor
 
 
 def _has_other_key(health: TargetHealth, call: Call, error: GateError) -> bool:
-    """Whether an upstream refused one of several keys of its entry and another one is left."""
+    """Return whether the upstream refused one of several keys of its entry and another key is usable."""
     target = call.target
     provider = health.providers.get(target.provider) if target.key else None
     if provider is None or not isinstance(error, UpstreamKeyRefused):
@@ -134,17 +134,17 @@ def _has_other_key(health: TargetHealth, call: Call, error: GateError) -> bool:
 
 
 def _note_key_failure(health: TargetHealth, call: Call, error: GateError) -> None:
-    """Let the key of the target rest if the failure is about the key, and report it."""
+    """Suspend the key of the target if the failure is about the key, and report it."""
     now = health.circuits.clock()
     seconds = health.keys.note_failure(call.target, error, now, health.circuits.rules)
     if seconds:
-        health.metrics.targets.count_key_rest(call.target.provider, describe_key(health, call.target), error.code)
+        health.metrics.targets.count_key_suspension(call.target.provider, describe_key(health, call.target), error.code)
     if isinstance(error, UpstreamKeyRefused):
         _warn_of_key(health, call, seconds)
 
 
 def describe_key(health: TargetHealth, target: Target) -> str:
-    """The number of the target's key in conf, "1" for the only one of an entry."""
+    """Return the number of the target's key in conf, "1" for the only key of an entry."""
     provider = health.providers.get(target.provider) if target.key else None
     key = provider.find_key(target.key) if provider is not None else None
     return "1" if key is None else str(key.number)

@@ -1,4 +1,4 @@
-"""The keys of a provider entry with several. A plugin knows one key: its `configure` is called once for each."""
+"""The keys of a provider entry with several. The plugin's `configure` is called once for each key."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ FINGERPRINT_LENGTH = 12
 
 
 class ProviderKey(Value, frozen=True):
-    """One of several keys: its `number` in conf, from 1, its `fingerprint`, and what `configure` made of the entry with it.
+    """One of several keys: its `number` in conf, from 1, its `fingerprint`, and the results of `configure` with it.
 
-    People see the number. The fingerprint is stored with what an upstream keeps under a key, so that it is found with the same
-    key after the order in conf has changed.
+    People see the number. The fingerprint is stored with objects that an upstream keeps, so that they are read with the same key
+    after the order in conf has changed.
     """
 
     number: int
@@ -26,13 +26,13 @@ class ProviderKey(Value, frozen=True):
     settings: Any
 
     def apply(self, target: Target) -> Target:
-        """`target` with this key."""
+        """Return `target` with this key."""
         return replace(
             target, key=self.fingerprint, api_key=self.api_key, base_url=self.base_url, settings=self.settings
         )
 
 
 def make_fingerprint(provider: str, api_key: str) -> str:
-    """A short name of a key from which it cannot be computed."""
+    """Return a short name of a key, from which the key cannot be computed."""
     digest = hashlib.sha256(f"{provider}\0{api_key}".encode())
     return digest.hexdigest()[:FINGERPRINT_LENGTH]

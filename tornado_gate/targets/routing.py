@@ -44,34 +44,37 @@ class RouteTable:
     def __init__(self, served: Iterable[ServedRoute]) -> None:
         self._exact: dict[str, dict[str, list[ServedRoute]]] = {}
         self._patterns: dict[str, dict[str, tuple[re.Pattern[str], dict[str, list[ServedRoute]]]]] = {}
-        self._own: dict[tuple[str, str], MatchedRoute] = {}
-        for one in served:
-            self._add(one)
+        self._exclusive: dict[tuple[str, str], MatchedRoute] = {}
+        for entry in served:
+            self._add(entry)
 
-    def _add(self, one: ServedRoute) -> None:
-        path = one.route.path
+    def _add(self, served: ServedRoute) -> None:
+        route = served.route
+        path = route.path
         if "{" not in path:
             methods = self._exact.setdefault(path, {})
         else:
             alike = self._patterns.setdefault(path.partition("{")[0], {})
             _, methods = alike.setdefault(path, (_compile_pattern(path), {}))
-        rivals = methods.setdefault(one.route.method, [])
-        if one.route.claims is None and any(rival.route.claims is None for rival in rivals):
-            raise RouteConflict(f"{one.route.method} {path} is served by {rivals[-1].format} and by {one.format}")
-        rivals.append(one)
+        rivals = methods.setdefault(route.method, [])
+        if route.claims is None and any(rival.route.claims is None for rival in rivals):
+            raise RouteConflict(f"{route.method} {path} is served by {rivals[-1].format} and by {served.format}")
+        rivals.append(served)
         rivals.sort(key=lambda rival: rival.route.claims is None)
 
     def find_exclusive(self, method: str, path: str) -> MatchedRoute | None:
-        """The route for this method and exact path if it is the only one, so that headers need not be read; else None."""
-        found = self._own.get((method, path))
-        if found is None:
+        """Return the route for a method and an exact path if only one format serves it, so that headers need not be read; else
+        None.
+        """
+        matched = self._exclusive.get((method, path))
+        if matched is None:
             rivals = self._exact.get(path, _NO_ROUTES).get(method, ())
             if len(rivals) == 1 and rivals[0].route.claims is None:
-                found = self._own[method, path] = MatchedRoute(rivals[0], _NO_ARGUMENTS)
-        return found
+                matched = self._exclusive[method, path] = MatchedRoute(rivals[0], _NO_ARGUMENTS)
+        return matched
 
     def find_messages(self, path: str) -> MatchedRoute | None:
-        """The route at this exact path whose requests may be WebSocket messages; None without one."""
+        """Return the route at an exact path whose requests may be WebSocket messages; None without one."""
         plain = path[:-1] if path.endswith("/") else path
         for rivals in self._exact.get(plain, _NO_ROUTES).values():
             for rival in rivals:
@@ -80,22 +83,22 @@ class RouteTable:
         return None
 
     def match(self, method: str, path: str, headers: Mapping[str, str], query: Mapping[str, str]) -> MatchedRoute:
-        """The route of a request; a slash at the end of `path` is allowed. Raises NotFound or MethodNotAllowed.
+        """Return the route of a request. A slash at the end of `path` is allowed. Raises NotFound or MethodNotAllowed.
 
-        HEAD is served wherever GET is (RFC 9110 9.1). `path` is the raw path of the request line. It is compared before
-        percent-decoding, so that an encoded path cannot reach another route than the one it looks like.
+        A path that serves GET serves HEAD too (RFC 9110 9.1). `path` is the raw path of the request line. It is compared before
+        percent-decoding, so an encoded path cannot match a route that it does not look like.
         """
         plain = path[:-1] if path.endswith("/") and path != "/" else path
         served_as = "GET" if method == "HEAD" else method
         for rival in self._exact.get(plain, _NO_ROUTES).get(served_as, ()):
             if rival.route.claims is None or rival.route.claims(headers, query):
                 return MatchedRoute(rival, _NO_ARGUMENTS)
-        found = self._find(plain)
-        for methods, arguments in found:
+        matches = self._find_methods(plain)
+        for methods, arguments in matches:
             for rival in methods.get(served_as, ()):
                 if rival.route.claims is None or rival.route.claims(headers, query):
                     return MatchedRoute(rival, arguments)
-        allowed = {name for methods, _ in found for name in methods}
+        allowed = {name for methods, _ in matches for name in methods}
         if served_as not in allowed:
             if self._has_unknown_verb(method, plain):
                 raise _unknown_route_error(plain)
@@ -104,10 +107,13 @@ class RouteTable:
             raise MethodNotAllowed(method, list(allowed))
         raise NotFound(f"No route serves {method} for this path with these headers and query parameters.")
 
-    def _find(self, path: str) -> list[tuple[dict[str, list[ServedRoute]], dict[str, str]]]:
-        """The methods that serve a path, an exact path before patterns: `/v1/models/x:generate` names a model only for GET."""
+    def _find_methods(self, path: str) -> list[tuple[dict[str, list[ServedRoute]], dict[str, str]]]:
+        """Return the methods that serve a path, with its arguments: an exact path before patterns. Raises NotFound.
+
+        Several patterns may match: `/v1/models/x:generate` is the name of a model for GET, and a verb for POST.
+        """
         methods = self._exact.get(path)
-        found: list[tuple[dict[str, list[ServedRoute]], dict[str, str]]] = [] if methods is None else [(methods, {})]
+        matches: list[tuple[dict[str, list[ServedRoute]], dict[str, str]]] = [] if methods is None else [(methods, {})]
         alike = [patterns.values() for start, patterns in self._patterns.items() if path.startswith(start)]
         for pattern, candidates in chain.from_iterable(alike):
             match = pattern.fullmatch(path)
@@ -116,13 +122,13 @@ class RouteTable:
                     arguments = {k: unquote(v, errors="strict") for k, v in match.groupdict().items()}
                 except UnicodeDecodeError:
                     continue
-                found.append((candidates, arguments))
-        if not found:
+                matches.append((candidates, arguments))
+        if not matches:
             raise _unknown_route_error(path)
-        return found
+        return matches
 
     def _has_unknown_verb(self, method: str, path: str) -> bool:
-        """Whether a path ends with a verb, as `/v1/models/x:noSuchVerb`, where routes with this method end with other verbs."""
+        """Return whether a path ends with an unknown verb (`/v1/models/x:noSuchVerb`) where routes of this method have verbs."""
         if ":" not in path.rpartition("/")[2]:
             return False
         alike = chain.from_iterable(
@@ -131,10 +137,10 @@ class RouteTable:
         return any(method in methods and "}:" in pattern for pattern, (_, methods) in alike)
 
     def find_format(self, path: str) -> str:
-        """The format that serves a path with any method, or "": errors of this path use its error body."""
+        """Return the format that serves a path with any method, or "". Errors of this path use the format's error body."""
         plain = path[:-1] if path.endswith("/") else path
         try:
-            methods, _ = self._find(plain)[0]
+            methods, _ = self._find_methods(plain)[0]
         except NotFound:
             return ""
         return next(iter(methods.values()))[-1].format
@@ -152,7 +158,7 @@ def _unknown_route_error(path: str) -> NotFound:
 
 
 def _compile_pattern(path: str) -> re.Pattern[str]:
-    """``/v1/models/{model}`` as a pattern. Only the last parameter may contain slashes, as names of models do."""
+    """Return the pattern of a path such as ``/v1/models/{model}``. The last parameter may contain slashes, like model names."""
     names = _SEGMENT.findall(path)
     pieces = _SEGMENT.split(path)
     text = re.escape(pieces[0])
@@ -162,7 +168,7 @@ def _compile_pattern(path: str) -> re.Pattern[str]:
 
 
 def _find_rest(prefix: str, suffix: str, name: str) -> str:
-    """The part of a name between a prefix and a suffix, which are folded; "" if it has another beginning or end."""
+    """Return the part of a name between a folded prefix and suffix; "" if the name has another beginning or end."""
     folded = name.casefold()
     if len(folded) != len(name):
         name = folded
@@ -179,43 +185,44 @@ class FoundModel(Value, frozen=True):
 
 
 MAX_NAME_LENGTH = 256
-"""The maximum length of a model's name. A wildcard matches no longer one, because found names are cached."""
-MAX_FOUND_NAMES = 4096
+"""The maximum length of a name that a wildcard matches, because matched names are cached."""
+MAX_MATCHED_NAMES = 4096
 
 
 class ModelTable:
-    """Finds the entry of a model name: the exact one, else that of another spelling, else the longest wildcard that matches.
+    """Finds the entry of a model name: the exact entry, else an entry with another spelling, else the longest matching wildcard.
 
-    Names are compared in their canonical form; of entries that differ in spelling alone, the exact one is found, else the first.
+    Names are compared in their canonical form. If entries differ only in spelling, the exact entry is used, else the first.
     """
 
     def __init__(self, entries: Mapping[str, ModelEntry]) -> None:
         self._exact = {name: FoundModel(entry, "") for name, entry in entries.items() if "*" not in name}
         self._other_spellings: dict[str, FoundModel] = {}
-        for name, found in self._exact.items():
-            self._other_spellings.setdefault(canonicalize_name(name), found)
+        for name, exact in self._exact.items():
+            self._other_spellings.setdefault(canonicalize_name(name), exact)
         self._wildcards: list[tuple[str, str, ModelEntry]] = []
         for name in sorted(entries, key=len, reverse=True):
             prefix, star, suffix = name.partition("*")
             if star:
                 self._wildcards.append((fold_name(prefix), fold_name(suffix), entries[name]))
-        self._found: FIFOCache[str, FoundModel | None] = FIFOCache(MAX_FOUND_NAMES)
+        self._matches: FIFOCache[str, FoundModel | None] = FIFOCache(MAX_MATCHED_NAMES)
 
     def find(self, name: str) -> FoundModel | None:
-        found = self._exact.get(name)
-        if found is not None or len(name) > MAX_NAME_LENGTH:
-            return found
-        if name not in self._found:
-            self._found[name] = self._search(name)
-        return self._found[name]
+        """Return the entry of a model name; None without one."""
+        exact = self._exact.get(name)
+        if exact is not None or len(name) > MAX_NAME_LENGTH:
+            return exact
+        if name not in self._matches:
+            self._matches[name] = self._match(name)
+        return self._matches[name]
 
-    def _search(self, name: str) -> FoundModel | None:
-        """The entry of a name that conf does not contain as it is written. What an upstream may read otherwise has none."""
+    def _match(self, name: str) -> FoundModel | None:
+        """Return the entry of a name that is not in conf as written; None for a name that an upstream may read differently."""
         if not is_plain_name(name):
             return None
-        found = self._other_spellings.get(canonicalize_name(name))
-        if found is not None:
-            return found
+        match = self._other_spellings.get(canonicalize_name(name))
+        if match is not None:
+            return match
         texts = (name, strip_resource_path(unicodedata.normalize("NFKC", name)))
         for prefix, suffix, entry in self._wildcards:
             for text in texts:
@@ -225,12 +232,15 @@ class ModelTable:
         return None
 
     def list_entries(self) -> Iterable[ModelEntry]:
-        """The entries without a wildcard, which model lists contain."""
-        return (found.entry for found in self._exact.values())
+        """Return the entries without a wildcard, which model lists contain."""
+        return (exact.entry for exact in self._exact.values())
 
 
 def resolve_upstream_model(name: str, rest: str, target: ModelTarget) -> str:
-    """The upstream's name of a model at a target: `name` is that of its entry, `rest` what the entry's ``*`` matches, or ""."""
+    """Return the upstream's name of a model at a target.
+
+    `name` is the name of its entry, `rest` the text that the entry's ``*`` matches, or "".
+    """
     if target.model is None:
         return rest or name
     return target.model.replace("*", rest) if rest else target.model

@@ -1,7 +1,7 @@
-"""Shares between the processes of a machine which circuits are open and which keys rest, and lets one of them probe.
+"""Shares open circuits and suspended keys between the processes of a machine, and lets one process probe.
 
-A process counts the failures that it sees. What follows from them, an opened or closed circuit and a key at rest, is in force in
-all processes within INTERVAL_SECONDS; the probe of an open circuit is one request of the machine.
+Each process counts its own failures. The results, an opened or closed circuit and a suspended key, apply to every process within
+INTERVAL_SECONDS. Only one request of the machine probes an open circuit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from tornado_gate.targets.circuits import Circuit, CircuitBreakers, Name
-from tornado_gate.targets.key_health import MAX_REST_SECONDS, KeyHealth, KeyRest
+from tornado_gate.targets.key_health import MAX_SUSPENSION_SECONDS, KeyHealth, KeySuspension
 from tornado_gate.targets.shared_records import SharedRecords
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Target
@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 0.25
 CLOSED_SECONDS: Final = 60.0
-"""For how long others can read that a circuit has closed, or that a key works."""
+"""The time for which other processes can read that a circuit has closed, or that a key works."""
 
 
 class OpenCircuit(msgspec.Struct, frozen=True, tag="circuit"):
-    """A circuit as its process sees it. `blocked` None: it has closed."""
+    """The state of a circuit in one process. `blocked` is None if it has closed."""
 
     name: Name
     labels: tuple[str, str]
@@ -37,17 +37,17 @@ class OpenCircuit(msgspec.Struct, frozen=True, tag="circuit"):
     code: str
 
 
-class RestingKey(msgspec.Struct, frozen=True, tag="key"):
-    """A key at rest until `rest.until`; that is 0 when the key works."""
+class SuspendedKey(msgspec.Struct, frozen=True, tag="key", rename={"suspension": "rest"}):
+    """A key that is suspended until `suspension.until`, which is 0 if the key works."""
 
-    rest: KeyRest
+    suspension: KeySuspension
 
 
-_DECODER: Final = msgspec.json.Decoder(OpenCircuit | RestingKey)
+_DECODER: Final = msgspec.json.Decoder(OpenCircuit | SuspendedKey)
 
 
 class SharedHealth:
-    """Connects the circuits and keys of this process with those of the others. Call `start` inside the event loop."""
+    """Connects the circuits and keys of this process with the other processes. Call `start` inside the event loop."""
 
     def __init__(self, circuits: CircuitBreakers, keys: KeyHealth, metrics: Metrics, path: Path) -> None:
         self._circuits = circuits
@@ -60,7 +60,7 @@ class SharedHealth:
         try:
             await asyncio.to_thread(self._records.open)
         except OSError as error:
-            log.warning("circuits and keys at rest are not shared between processes: %s", error)
+            log.warning("open circuits and suspended keys are not shared between processes: %s", error)
             return
         self._circuits.probes = self
         self._keys.on_change = self._share_key
@@ -73,19 +73,19 @@ class SharedHealth:
         self._records.close()
 
     def share_circuit(self, target: Target, circuit: Circuit) -> None:
-        """A circuit has opened, opened again or closed."""
+        """Share a circuit that has opened, opened again or closed."""
         if circuit.blocked is not None:
-            self.read()  # of another account, maybe: then it is open for everybody
+            self.read()  # another process may have opened it for another account: then it is open for all
         now = self._circuits.clock()
         name = target.place
         code = circuit.last_failure[1] if circuit.last_failure else ""
         record = OpenCircuit(name, circuit.labels, circuit.creator, circuit.blocked, circuit.due_at, code)
         self._records.write(("circuit", *name), msgspec.json.encode(record), max(circuit.due_at, now) + CLOSED_SECONDS)
 
-    def _share_key(self, rest: KeyRest) -> None:
-        ends = max(rest.until, self._circuits.clock() + CLOSED_SECONDS)
-        name = "key", rest.provider, rest.key, rest.model
-        self._records.write(name, msgspec.json.encode(RestingKey(rest)), ends)
+    def _share_key(self, suspension: KeySuspension) -> None:
+        ends = max(suspension.until, self._circuits.clock() + CLOSED_SECONDS)
+        name = "key", suspension.provider, suspension.key, suspension.model
+        self._records.write(name, msgspec.json.encode(SuspendedKey(suspension)), ends)
 
     # The probe of a circuit
 
@@ -95,7 +95,7 @@ class SharedHealth:
     def release_probe(self, name: Name) -> None:
         self._records.give_turn(("circuit", *name))
 
-    # What others share
+    # Changes of other processes
 
     def _read_again(self) -> None:
         if self._records.has_changes:
@@ -103,7 +103,7 @@ class SharedHealth:
         self._timer = asyncio.get_running_loop().call_later(INTERVAL_SECONDS, self._read_again)
 
     def read(self) -> None:
-        """Adopt what other processes have found."""
+        """Adopt the changes of other processes."""
         self._records.flush()
         now = self._circuits.clock()
         for data in self._records.read_changes(now):
@@ -114,9 +114,8 @@ class SharedHealth:
             if isinstance(record, OpenCircuit):
                 self._adopt_circuit(record, now)
             else:
-                self._keys.adopt(
-                    msgspec.structs.replace(record.rest, until=min(record.rest.until, now + MAX_REST_SECONDS))
-                )
+                until = min(record.suspension.until, now + MAX_SUSPENSION_SECONDS)
+                self._keys.adopt(msgspec.structs.replace(record.suspension, until=until))
 
     def _adopt_circuit(self, record: OpenCircuit, now: float) -> None:
         circuits = self._circuits

@@ -1,10 +1,10 @@
 """Small records that the processes of a machine share: slots of a mapped file, written under a lock.
 
-Whether something has changed is one word in memory, so processes that look for changes make no system call. The lock ends with
-its process, and is never waited for: what cannot be written now is written by the next `flush`. The first process that opens the
-file empties it, so nothing survives the end of the whole gateway.
+One word in memory counts the changes, so a process looks for changes without a system call. The lock ends with its process.
+No process waits for it: if a record cannot be written now, the next `flush` writes it. The first process that opens the file
+empties it, so no record survives the end of the whole gateway.
 
-A record may have a *turn*: one process at a time holds it, until it gives it back or its time is over.
+A record may have a *turn*: one process at a time holds it, until the process returns it or its time is over.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ SLOTS: Final = 512
 SLOT_BYTES: Final = 1024
 _WORDS: Final = SLOT_BYTES // 8
 _SEQUENCE, _ENDS, _TURN, _NAME_1, _NAME_2, _LENGTH = range(6)
-"""The words of a slot. `_SEQUENCE`: the number of its last change; `_ENDS` and `_TURN`: milliseconds of the monotonic clock."""
+"""The words of a slot. `_SEQUENCE` numbers its last change; `_ENDS` and `_TURN` are milliseconds of the monotonic clock."""
 _DATA: Final = 6 * 8
-MOST_BYTES: Final = SLOT_BYTES - _DATA
+MAX_BYTES: Final = SLOT_BYTES - _DATA
 """A longer record is not shared."""
 TRIES: Final = 20
 
 
 class SharedRecords:
-    """The open file; without `open`, or if that fails, nothing is shared. Times are seconds of the monotonic clock."""
+    """The file of records. Before `open`, or if it fails, records are not shared. Times are seconds of the monotonic clock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -63,7 +63,7 @@ class SharedRecords:
         except BlockingIOError:
             return
         os.ftruncate(self._descriptor, 0)
-        # Not only ftruncate: a process that writes to a mapped page without a place on a full disk is killed (SIGBUS).
+        # ftruncate reserves no disk space: if the disk is full, a write to a mapped page kills the process (SIGBUS).
         os.posix_fallocate(self._descriptor, 0, (SLOTS + 1) * SLOT_BYTES)
 
     def close(self) -> None:
@@ -79,17 +79,17 @@ class SharedRecords:
 
     @property
     def has_changes(self) -> bool:
-        """Whether another process has written something, or something waits to be written."""
+        """Return whether another process has written a record, or a record waits to be written."""
         return bool(self._waiting) or (self._map is not None and self._words[0] != self._seen)
 
     def write(self, name: tuple[str, ...], data: bytes, ends: float) -> None:
-        """Share a record until `ends`. Nobody holds its turn any more."""
-        if self._map is not None and len(data) <= MOST_BYTES:
+        """Share a record until `ends`, and end its turn."""
+        if self._map is not None and len(data) <= MAX_BYTES:
             self._waiting[name] = data, ends
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the records that wait."""
         if self._waiting:
             with self._lock() as is_locked:
                 if is_locked:
@@ -100,17 +100,17 @@ class SharedRecords:
         assert data is not None
         is_current = words[0] == self._seen
         for name, (record, ends) in self._waiting.items():
-            base = self._find(name)
+            base = self._find_slot(name)
             words[base + _TURN], words[base + _LENGTH], words[base + _ENDS] = 0, len(record), int(ends * 1000)
             data[base * 8 + _DATA : base * 8 + _DATA + len(record)] = record
             words[0] += 1
             words[base + _SEQUENCE] = words[0]
         self._waiting.clear()
-        if is_current:  # this process need not read what it has written itself
+        if is_current:  # this process need not read its own records
             self._seen = words[0]
 
     def read_changes(self, now: float) -> list[bytes]:
-        """The records that were written since the last call and have not ended, also those of this process."""
+        """Return the records that were written since the last call and have not ended, including this process's records."""
         if self._map is None or self._words[0] == self._seen:
             return []
         with self._lock() as is_locked:
@@ -125,11 +125,14 @@ class SharedRecords:
         return [record for _, record in sorted(changed)]
 
     def take_turn(self, name: tuple[str, ...], now: float, until: float) -> bool:
-        """Whether no other process holds the turn of a record; True takes it. Also True if the file cannot be used."""
+        """Take the turn of a record. Return False if another process holds it.
+
+        If the file cannot be used, each process gets the turn.
+        """
         with self._lock() as is_locked:
             if not is_locked:
                 return True
-            base = self._find(name)
+            base = self._find_slot(name)
             if self._words[base + _TURN] > now * 1000:
                 return False
             self._words[base + _TURN] = int(until * 1000)
@@ -137,31 +140,31 @@ class SharedRecords:
             return True
 
     def give_turn(self, name: tuple[str, ...]) -> None:
-        """This process no longer uses the turn that it took."""
+        """Return the turn that this process has taken."""
         with self._lock() as is_locked:
             if is_locked:
-                self._words[self._find(name) + _TURN] = 0
+                self._words[self._find_slot(name) + _TURN] = 0
 
-    def _find(self, name: tuple[str, ...]) -> int:
-        """The first word of a record's slot; that of the record that ends first if all are taken."""
+    def _find_slot(self, name: tuple[str, ...]) -> int:
+        """Return the first word of a record's slot. If all slots are taken, the record that ends first loses its slot."""
         words = self._words
         digest = memoryview(blake2b("\0".join(name).encode("utf-8", "surrogatepass"), digest_size=16).digest()).cast(
             "q"
         )
         first, second = digest
-        found, least = _WORDS, None
+        slot, first_end = _WORDS, None
         for base in range(_WORDS, (SLOTS + 1) * _WORDS, _WORDS):
             if words[base + _NAME_1] == first and words[base + _NAME_2] == second:
                 return base
-            if least is None or words[base + _ENDS] < least:
-                found, least = base, words[base + _ENDS]
-        words[found : found + _DATA // 8] = memoryview(bytes(_DATA)).cast("q")
-        words[found + _NAME_1], words[found + _NAME_2] = first, second
-        return found
+            if first_end is None or words[base + _ENDS] < first_end:
+                slot, first_end = base, words[base + _ENDS]
+        words[slot : slot + _DATA // 8] = memoryview(bytes(_DATA)).cast("q")
+        words[slot + _NAME_1], words[slot + _NAME_2] = first, second
+        return slot
 
     @contextmanager
     def _lock(self) -> Iterator[bool]:
-        """Whether the file is locked now. It is held for microseconds, so a few tries are enough."""
+        """Lock the file and yield whether that succeeded. Locks are held for microseconds, so a few tries are enough."""
         is_locked = self._map is not None and any(self._try_lock() for _ in range(TRIES))
         try:
             yield is_locked

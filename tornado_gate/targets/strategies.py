@@ -1,6 +1,6 @@
-"""The strategies of a model entry: in which order its targets are tried. No I/O, no clock.
+"""The strategies of a model entry: the order in which its targets are tried. No I/O, no clock.
 
-Every strategy begins with the random order by weight, so that targets that are alike share the requests by weight.
+Every strategy begins with the random order by weight, so that targets of equal rank share the requests by weight.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tornado_gate.types import Target
 from tornado_gate.types.quantities import Quantities
 
 Costs = Mapping[tuple[str, str], float]
-"""What a typical request costs, by provider entry and upstream model; infinite without a known price."""
+"""The cost of a typical request, by provider entry and upstream model; infinite without a known price."""
 
 EXPLORATION: Final = 0.05
-"""The share of requests for which the strategy `latency` ignores what it knows, so that it learns of targets that became fast."""
+"""The share of requests for which the strategy `latency` ignores its measurements, so that it sees which targets became fast."""
 SIMILAR: Final = 1.2
-"""Targets whose latency is at most this factor above the best share the requests by weight."""
+"""Targets with at most this multiple of the best latency share the requests by weight."""
 UNMEASURED_IN_FLIGHT: Final = 2
 """A target without a measured latency gets at most this number of requests at a time."""
 
@@ -45,20 +45,20 @@ O = TypeVar("O", bound=Offer)  # noqa: E741
 
 
 def order_by_weight(targets: Iterable[W], chance: random.Random) -> list[W]:
-    """The targets in a random order: each is first with a probability proportional to its weight, and so on for the rest.
+    """Return the targets in a random order. Each is first with a probability proportional to its weight, and so on.
 
     Source: Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006).
     """
-    found = list(targets)
-    if len(found) == 1:
-        return found
-    return sorted(found, key=lambda target: chance.random() ** (1 / target.weight), reverse=True)
+    ordered = list(targets)
+    if len(ordered) == 1:
+        return ordered
+    return sorted(ordered, key=lambda target: chance.random() ** (1 / target.weight), reverse=True)
 
 
 def order_by_strategy(offers: Sequence[O], strategy: Strategy, chance: random.Random, loads: TargetLoads) -> list[O]:
-    """The offers of a model, none with the weight 0, in the order in which a request tries them.
+    """Return the offers of a model in the order in which a request tries them. No offer may have the weight 0.
 
-    For the strategy `cost`, `sort_by_cost` is applied to the result.
+    For the strategy `cost`, the caller applies `sort_by_cost` to the result.
     """
     ordered = order_by_weight(offers, chance)
     if strategy in ("weighted", "cost") or len(ordered) < 2:
@@ -69,19 +69,19 @@ def order_by_strategy(offers: Sequence[O], strategy: Strategy, chance: random.Ra
 
 
 def _order_by_load(ordered: list[O], loads: TargetLoads) -> list[O]:
-    """The first two with the less busy one first, relative to their weights.
+    """Return the offers, with the less busy one of the first two in front. Loads are relative to weights.
 
     Source: Mitzenmacher, "The power of two choices in randomized load balancing" (2001).
     """
     first, second = ordered[:2]
-    busy = [(loads.find(offer.target).in_flight + 1) / offer.weight for offer in (first, second)]
-    return [second, first, *ordered[2:]] if busy[1] < busy[0] else ordered
+    load, other_load = ((loads.find(offer.target).in_flight + 1) / offer.weight for offer in (first, second))
+    return [second, first, *ordered[2:]] if other_load < load else ordered
 
 
 def _order_by_latency(ordered: list[O], loads: TargetLoads) -> list[O]:
-    """The fastest first. Those without a measurement come before them, a few requests at a time."""
-    known = [(loads.find(offer.target), offer) for offer in ordered]
-    best = min((load.latency for load, _ in known if load.latency is not None), default=0.0)
+    """Return the offers with the fastest first. Unmeasured targets come before them, for a few requests at a time."""
+    measured = [(loads.find(offer.target), offer) for offer in ordered]
+    best = min((load.latency for load, _ in measured if load.latency is not None), default=0.0)
 
     def rank(pair: tuple[object, O]) -> tuple[int, float]:
         load = loads.find(pair[1].target)
@@ -89,11 +89,11 @@ def _order_by_latency(ordered: list[O], loads: TargetLoads) -> list[O]:
             return (0, 0.0) if load.in_flight < UNMEASURED_IN_FLIGHT else (3, 0.0)
         return (1, 0.0) if load.latency <= best * SIMILAR else (2, load.latency)
 
-    return [offer for _, offer in sorted(known, key=rank)]
+    return [offer for _, offer in sorted(measured, key=rank)]
 
 
 def sort_by_cost(offers: Iterable[O], costs: Costs) -> list[O]:
-    """The cheapest first; those of one price stay in their order."""
+    """Return the offers with the cheapest first. Offers with the same cost keep their order."""
     return sorted(offers, key=lambda offer: costs[offer.target.provider, offer.target.upstream_model])
 
 
@@ -107,15 +107,15 @@ TYPICAL_REQUESTS: Final = (
     Quantities(characters=1000),
     Quantities(),
 )
-"""What targets are compared by: the first one that all their prices cover."""
+"""Targets are compared by the first of these requests that all their prices cover."""
 
 
 def compute_typical_costs(prices: Sequence[Price | None]) -> list[float]:
-    """For each price the cost of a typical request, in a unit that they share; infinite for those without one."""
+    """Return the cost of a typical request for each price, in a unit that the prices share; infinite without a price."""
     known = [price for price in prices if price is not None]
     for quantities in TYPICAL_REQUESTS:
         costs = [compute_cost(price, quantities) for price in known]
         if known and all(cost is not None for cost in costs):
-            found = iter(costs)
-            return [float("inf") if price is None else float(next(found) or 0) for price in prices]
+            remaining = iter(costs)
+            return [float("inf") if price is None else float(next(remaining) or 0) for price in prices]
     return [float("inf")] * len(prices)

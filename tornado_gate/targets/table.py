@@ -1,4 +1,4 @@
-"""The models of one configuration and their targets: which ones serve a request, in which order."""
+"""The models of one configuration, and the targets that serve a request, in order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Candidate = tuple[Target, ConfiguredProvider]
 class TargetTable:
     """Finds the targets of models. `created` is the time in Unix seconds that model lists show.
 
-    `measured` are the model entries whose targets' loads are measured, `retries` are those of entries that have any;
+    `measured` are the model entries whose targets' loads are measured. `retries` has the retries of model entries by name.
     `has_affinity`: an entry has cache affinity.
     """
 
@@ -49,27 +49,27 @@ class TargetTable:
     # Models
 
     def find_model(self, name: str, caller: Caller) -> ModelEntry:
-        """The entry for the model `name`. Raises UnknownModel, or NotAllowed when the key does not allow the model."""
-        found = self.models.find(name)
-        if found is None:
+        """Return the entry for the model `name`. Raises UnknownModel, or NotAllowed if the key does not allow the model."""
+        match = self.models.find(name)
+        if match is None:
             raise UnknownModel(name)
         check_model(caller, name)
-        return found.entry
+        return match.entry
 
     def find_entry_name(self, model: str) -> str:
-        """Return the name of the entry for a model: the name itself without an entry."""
-        found = self.models.find(model)
-        return model if found is None else found.entry.name
+        """Return the name of the entry for a model; the model's name without an entry."""
+        match = self.models.find(model)
+        return model if match is None else match.entry.name
 
     def for_model(self, call: Call, model: str) -> Call:
-        """The call for `model`, with what conf says about it, under the name that conf has for it."""
-        found = self.models.find(model)
-        if found is None:
+        """Return the call for `model`, with the model's name, facts and failover of conf."""
+        match = self.models.find(model)
+        if match is None:
             return replace(call, model=model)
-        entry = found.entry
+        entry = match.entry
         if not entry.failover and call.failover is None:
             call = replace(call, failover=False)
-        return replace(call, model=model if found.rest else entry.name, facts=entry.facts or call.facts)
+        return replace(call, model=model if match.rest else entry.name, facts=entry.facts or call.facts)
 
     # Targets
 
@@ -78,19 +78,19 @@ class TargetTable:
         call: Call,
         operations: tuple[Operation, ...],
         session: Session | None = None,
-        bound: Collection[str] = (),
+        keepers: Collection[str] = (),
     ) -> list[tuple[Target, ConfiguredProvider]]:
-        """The targets that support one of `operations`: the model's targets by its strategy, then those of its fallback models.
+        """Return the targets that support one of `operations`: the model's by its strategy, then its fallback models'.
 
-        The targets of a `session` are in its order. A drained target is among them only if its provider entry is in `bound`,
-        which keep what the request needs. With ``unpriced: deny`` those without a price are left out.
-        Raises UnknownModel, NotAllowed, UnsupportedOperation, or PluginError when the plugins of all these targets have failed.
+        The targets of a `session` are in its order. `keepers` are provider entries that keep objects for the request: drained
+        targets are left out unless they are theirs. With ``unpriced: deny`` targets without a price are left out.
+        Raises UnknownModel, NotAllowed, UnsupportedOperation, or PluginError if the plugins of all these targets have failed.
         """
-        usual = self._single_targets.get((call.model, operations))
-        if usual is not None and not call.caller.models:
-            return usual
+        cached = self._single_targets.get((call.model, operations))
+        if cached is not None and not call.caller.models:
+            return cached
         entry = self.find_model(call.model, call.caller)
-        able = self._offers.select(call.model, entry, operations, session, bound)
+        able = self._offers.select(call.model, entry, operations, session, keepers)
         if len(able) == 1 and able[0][1].lane is not None and not entry.fallback:
             able = self._require_prices(call.model, able)
             if len(entry.targets) == 1:
@@ -99,7 +99,7 @@ class TargetTable:
         for name in entry.fallback:
             if may_use_model(call.caller, name):
                 other = self.models.find(name)
-                able += self._offers.select(name, other.entry if other else entry, operations, session, bound)
+                able += self._offers.select(name, other.entry if other else entry, operations, session, keepers)
         if not able:
             advice = self._find_missing(call.model, operations) or "Use another model."
             raise UnsupportedOperation(
@@ -120,37 +120,37 @@ class TargetTable:
         return next(filter(None, missing), "")
 
     def _require_prices(self, model: str, targets: list[Candidate]) -> list[Candidate]:
-        """`targets`; with ``unpriced: deny`` those that have a price. Raises NotAllowed when none has one."""
+        """Return `targets`, without unpriced ones if conf has ``unpriced: deny``. Raises NotAllowed if no target is left."""
         if not self._denies_unpriced:
             return targets
-        find = self._prices.find
-        priced = [pair for pair in targets if find(pair[0].provider, pair[0].upstream_model) is not None]
+        find_price = self._prices.find
+        priced = [pair for pair in targets if find_price(pair[0].provider, pair[0].upstream_model) is not None]
         if not priced:
             message = f"The model '{model}' has no price, and this gateway serves only models whose cost is known."
             raise NotAllowed(message, param="model", code="unpriced_model")
         return priced
 
     def has_choice(self, model: str, operations: tuple[Operation, ...]) -> bool:
-        """Whether a model has more than one target, as far as is known: True at the first request for it."""
+        """Return whether a model may have more than one target. True before the first request for it."""
         return (model, operations) not in self._single_targets
 
     def list_targets(self, name: str) -> list[tuple[Target, ConfiguredProvider]]:
-        """All targets of a model, in the order of conf; [] for an unknown model."""
+        """Return all targets of a model, in the order of conf; [] for an unknown model."""
         return [(offer.target, offer.provider) for offer in self._make_offers(name)]
 
     def _make_offers(self, name: str) -> Iterator[Offer]:
-        found = self.models.find(name)
-        if found is not None:
-            for target in found.entry.targets:
-                made = self._make_target(name, found.rest, found.entry, target)
-                yield Offer(made, self.providers[target.provider], target.weight)
+        match = self.models.find(name)
+        if match is not None:
+            for configured in match.entry.targets:
+                target = self._make_target(name, match.rest, match.entry, configured)
+                yield Offer(target, self.providers[configured.provider], configured.weight)
 
     def _make_target(self, name: str, rest: str, entry: ModelEntry, target: ModelTarget) -> Target:
         provider = self.providers[target.provider]
         base_url = provider.capabilities.base_url
         settings = provider.capabilities.settings
         upstream_model = resolve_upstream_model(entry.name, rest, target)
-        first = provider.keys[0].fingerprint if provider.keys else ""
+        first_key = provider.keys[0].fingerprint if provider.keys else ""
         return Target(
             provider=target.provider,
             plugin=provider.entry.plugin,
@@ -164,23 +164,23 @@ class TargetTable:
             timeouts=override_timeouts(provider.entry.timeouts, entry.timeouts),
             operations=_get_target_operations(provider, upstream_model, entry),
             shared_objects=provider.entry.shared_objects,
-            key=first,
+            key=first_key,
             account_keys=provider.entry.api_keys,
         )
 
     def make_task_target(self, model: str, provider_name: str, upstream_model: str, key: str = "") -> Target:
-        """The target of an existing task or object, with the current conf. The model itself may no longer be in conf.
+        """Return the target of an existing task or object, with the current conf. The model itself may no longer be in conf.
 
-        `key` is the fingerprint of the key with which it was created; the first key is used if conf no longer has it.
+        `key` is the fingerprint of the key that created it. The first key is used if conf no longer has that key.
         """
-        found = self.models.find(model)
-        entry = found.entry if found else ModelEntry(name=model, targets=())
+        match = self.models.find(model)
+        entry = match.entry if match else ModelEntry(name=model, targets=())
         target = self._make_target(model, "", entry, ModelTarget(provider=provider_name, model=upstream_model))
-        own = self.providers[provider_name].find_key(key) if key else None
-        return target if own is None else own.apply(target)
+        creator_key = self.providers[provider_name].find_key(key) if key else None
+        return target if creator_key is None else creator_key.apply(target)
 
     def list_models(self, caller: Caller) -> tuple[Model, ...]:
-        """The models that the caller's key may use, in the order of conf."""
+        """Return the models that the caller's key may use, in the order of conf."""
         return tuple(
             self._make_model(entry.name, entry)
             for entry in self.models.list_entries()
@@ -188,11 +188,11 @@ class TargetTable:
         )
 
     def get_model(self, name: str, caller: Caller) -> Model:
-        """One model. Raises UnknownModel also when the key may not use it, because its model list does not contain it either."""
-        found = self.models.find(name)
-        if found is None or not may_use_model(caller, name):
+        """Return one model. Raises UnknownModel, even if only the key may not use it, as in the key's model list."""
+        match = self.models.find(name)
+        if match is None or not may_use_model(caller, name):
             raise UnknownModel(name)
-        return self._make_model(name if found.rest else found.entry.name, found.entry)
+        return self._make_model(name if match.rest else match.entry.name, match.entry)
 
     def _make_model(self, name: str, entry: ModelEntry) -> Model:
         offered: set[str] = set()
@@ -217,7 +217,7 @@ class TargetTable:
 def _get_target_operations(
     provider: ConfiguredProvider, upstream_model: str, entry: ModelEntry
 ) -> frozenset[Operation] | None:
-    """The operations of a target; None when unknown, because its plugin failed: the request then gets the plugin's error."""
+    """Return the operations of a target; None if its plugin failed: the request then gets the plugin's error."""
     if provider.lane is None:
         return entry.operations
     offered = provider.capabilities.get_operations(upstream_model)
@@ -225,5 +225,5 @@ def _get_target_operations(
 
 
 def override_timeouts(timeouts: Timeouts, by_model: Mapping[str, float]) -> Timeouts:
-    """The timeouts of a provider with the values that a model overrides, in seconds."""
+    """Return the timeouts of a provider with the values in seconds that a model overrides."""
     return replace(timeouts, **by_model) if by_model else timeouts

@@ -1,8 +1,8 @@
-"""Which account may use an object that an upstream keeps, by its id. Knows no wire format.
+"""The accounts that may use an object that an upstream keeps, by its id. Independent of wire formats.
 
 An id that an upstream issues is recorded in the memory of the account that received it, before the caller receives the last
-event with it. A request may only contain recorded ids, unless ``shared_objects`` of the provider entry allows others; all other
-ids get the error for an unknown id. A recorded id is sent only to the provider entry that keeps the object.
+event with it. A request may only contain recorded ids, unless ``shared_objects`` of the provider entry allows others. Any other
+id is rejected as unknown. A recorded id is sent only to the provider entry that keeps the object.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Candidate = tuple[Target, ConfiguredProvider]
 
 
 def list_references(call: Call, wire: WireRequest) -> Sequence[ObjectReference]:
-    """The ids of upstream objects in a request, as its route lists them; most requests have none."""
-    found = wire.route.references
-    return () if found is None else found(call, wire)
+    """Return the ids of upstream objects in a request, as its route lists them. Most requests have no such ids."""
+    list_route_references = wire.route.references
+    return () if list_route_references is None else list_route_references(call, wire)
 
 
 async def find_access(call: Call, wire: WireRequest, references: Sequence[ObjectReference]) -> ObjectAccess:
@@ -46,11 +46,11 @@ async def find_access(call: Call, wire: WireRequest, references: Sequence[Object
 
 
 async def find_kept(call: Call, reference: ObjectReference) -> KeptObject:
-    """What is recorded of one object. Raises the reference's error when the account has no record."""
-    found = await call.memory.get(make_record_name(reference.kind, reference.id))
-    if found is None:
+    """Return the record of one object. Raises the reference's error if the account has no record."""
+    record = await call.memory.get(make_record_name(reference.kind, reference.id))
+    if record is None:
         raise reference.not_found()
-    return msgspec.convert(found, KeptObject)
+    return msgspec.convert(record, KeptObject)
 
 
 async def forget(call: Call, reference: ObjectReference) -> None:
@@ -61,7 +61,7 @@ async def forget(call: Call, reference: ObjectReference) -> None:
 
 
 def gone_error(reference: ObjectReference) -> NotFound:
-    """The error for an object whose provider entry is no longer in conf."""
+    """Return the error for an object whose provider entry is no longer in conf."""
     return NotFound(
         f"The {reference.kind} '{reference.id[:100]}' is kept by a provider that this gateway no longer has.",
         param=reference.param,
@@ -70,11 +70,11 @@ def gone_error(reference: ObjectReference) -> NotFound:
 
 
 async def record_issued(call: Call, issued: IssuedObjects, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """`chunks` of a reply; the issued objects are recorded before the chunk after which they are due is passed on."""
+    """Return the chunks of a response. Issued objects are recorded before the chunk that makes them due is yielded."""
     if isinstance(chunks, BufferedBody):
         await _record(call, issued)
         return chunks
-    call.closing.push_async_callback(_record, call, issued)  # also when the caller disconnects before the end
+    call.closing.push_async_callback(_record, call, issued)  # the caller may disconnect before the end
     return add_step(chunks, _RecordStep(call, issued))
 
 
@@ -110,5 +110,5 @@ async def _record(call: Call, issued: IssuedObjects) -> None:
         counted_tokens=counted,
     )
     value = msgspec.structs.asdict(made)
-    await call.memory.put_many({make_record_name(*one): value for one in ids}, call.responses.seconds)
+    await call.memory.put_many({make_record_name(*name): value for name in ids}, call.responses.seconds)
     del issued.ids[: len(ids)]  # not earlier: a write that was cancelled is repeated at the end of the request

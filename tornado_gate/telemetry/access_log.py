@@ -84,21 +84,27 @@ def get_kind(entry: Entry) -> LineKind:
 class LineTemplate:
     """The text that lines of one kind have in common.
 
-    `render` returns the line for a time, a message and fields. `is_usable`: no field of the kind would be cut.
+    `is_usable`: no field of the kind would be cut. Call `prepare` before `fill`.
     """
 
-    __slots__ = ("_counts", "_parts", "is_usable", "secret_bearing_texts")
+    __slots__ = ("_counts", "_entry", "_parts", "is_usable", "secret_bearing_texts")
 
-    def __init__(self, entry: Entry, render: Callable[[str, str, dict[str, Any]], str]) -> None:
-        fields = list_fields(entry)
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+        self._parts: tuple[str, ...] = ()
+        self._counts: tuple[tuple[str, str], ...] = ()
+        self.secret_bearing_texts = list_secret_bearing_texts(entry)
+        self.is_usable = bool(entry.request_id) and len(self.secret_bearing_texts) <= _MAX_TEXT_CHARACTERS
+
+    def prepare(self, render: Callable[[str, str, dict[str, Any]], str]) -> None:
+        """Render the template. `render` returns the line for a time, a message and fields."""
+        entry, fields = self._entry, list_fields(self._entry)
         counts = [name for name in _COUNTS if name in fields]
         fields |= dict.fromkeys((*_NUMBERS, *counts), _MARK)
         fields["request_id"] = _MARK_TEXT
         parts = render(_MARK_TEXT, render_message(entry), fields).split(_MARK_TEXT)
         self._parts = tuple(parts[:6])
         self._counts = tuple(zip(counts, parts[6:], strict=True))
-        self.secret_bearing_texts = list_secret_bearing_texts(entry)
-        self.is_usable = bool(entry.request_id) and len(self.secret_bearing_texts) <= _MAX_TEXT_CHARACTERS
 
     def fill(self, time: str, entry: Entry) -> str:
         """Return the line of an entry of this kind, whose request id must be plain (see `are_plain`)."""

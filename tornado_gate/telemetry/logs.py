@@ -101,15 +101,17 @@ class _Formatter(logging.Formatter):
             kind = get_kind(entry)
             template = templates.get(kind)
             if template is None:
-                template = templates[kind] = LineTemplate(entry, self._render_line)
+                template = templates[kind] = LineTemplate(entry)
             chosen.append(template)
         ids = [entry.request_id for entry in batch]
         texts = [template.secret_bearing_texts for template in templates.values()]
         is_harmless = are_plain(ids) and self.scrubber.is_clean("\n".join([*texts, *ids]))
+        if not is_harmless:
+            return "\n".join(map(self._format_line, batch)) + "\n"
+        for template in templates.values():
+            template.prepare(self._render_line)
         written = [
-            template.fill(self._format_time(entry.ended), entry)
-            if is_harmless and template.is_usable
-            else self._format_line(entry)
+            template.fill(self._format_time(entry.ended), entry) if template.is_usable else self._format_line(entry)
             for entry, template in zip(batch, chosen, strict=True)
         ]
         return "\n".join(written) + "\n"

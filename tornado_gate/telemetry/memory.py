@@ -37,8 +37,8 @@ class ContainerMemory:
             details = self._details.read_text(encoding="ascii")
         except OSError:
             return used
-        _, found, rest = details.partition(f"{self._inactive} ")
-        return max(0, used - int(rest.split("\n", 1)[0])) if found else used
+        _, inactive, rest = details.partition(f"{self._inactive} ")
+        return max(0, used - int(rest.split("\n", 1)[0])) if inactive else used
 
 
 def read_resident_bytes() -> int:

@@ -198,7 +198,7 @@ def redact_answer(target: Target, incoming: UpstreamResponse) -> UpstreamRespons
         return incoming
     return UpstreamResponse(
         chunks=chunks, status=incoming.status, headers=headers, context=incoming.context, provider=incoming.provider,
-        claim=incoming.claim,
+        reader=incoming.reader,
     )  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def mask_secret(target: Target, secret: str) -> None:
 
 
 def make_mask(target: Target) -> SecretMask | None:
-    """Return the mask for the secrets of `target`; None if it has none."""
+    """Return the mask for the secrets of `target`; None without secrets."""
     headers = tuple(target.headers.items()) if target.headers else ()
     return _mask_of(target.account_keys or (target.api_key,), headers, FETCHED.find_secrets(target))
 

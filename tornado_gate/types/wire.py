@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 import orjson
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.types.answer_budget import AnswerClaim
-from tornado_gate.types.large_json import WHOLE_BYTES, load_json, run_alone
 from tornado_gate.types.media_type import media_type
 from tornado_gate.types.message_sockets import OpenMessageSocket
 from tornado_gate.types.text_maps import TextMap
@@ -235,15 +233,31 @@ class UpstreamRequest(Value, frozen=True, kw_only=True):
         return f"UpstreamRequest({self.method} {self.url.partition('?')[0]})"  # headers hold keys
 
 
+class ResponseReader(Protocol):
+    """What the core gives a response so that a large one is read within the limits of the process, see `UpstreamResponse`."""
+
+    def hold(self, size: int) -> None:
+        """Count `size` bytes of memory more. Raises Unavailable when all large responses, or the account's, hold too much."""
+
+    def release(self, size: int | None = None) -> None:
+        """Give `size` bytes back; without it all."""
+
+    def load_json(self, raw: bytes, provider: str) -> Any:
+        """Parse a large body in pieces, so that a thread does not delay the event loop. Raises UpstreamError."""
+
+    def run(self, function: Callable[..., T], *arguments: Any) -> Awaitable[T]:
+        """Return the result of a function that processes large values, in the one thread that all large responses share."""
+
+
 class UpstreamResponse(Value, frozen=True, kw_only=True):
     """The upstream's response:
 
     `chunks` is its body, as it arrives. `status` is below 300 or in the request's `accepted_statuses`; others raise
     UpstreamError.
 
-    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `claim` is the response's
-    part of the memory for all large responses, until the request ends. `context` is for plugins with their own `call_upstream`;
-    the core does not read it.
+    `headers` have lower-case names. `provider` is the name of the provider entry, for error messages. `reader` limits the
+    memory of a large response and has a thread for it; the core sets it, also for a plugin's own `call_upstream`, but not for a
+    small `BufferedBody`. `context` is for plugins with their own `call_upstream`; the core does not read it.
     """
 
     chunks: AsyncIterator[bytes]
@@ -251,7 +265,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
     headers: Mapping[str, str] = field(default_factory=dict)
     context: Any = None
     provider: str = ""
-    claim: AnswerClaim | None = None
+    reader: ResponseReader | None = None
 
     @property
     def media_type(self) -> str:
@@ -271,7 +285,7 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
         """Return a copy with other chunks."""
         return UpstreamResponse(
             chunks=chunks, status=self.status, headers=self.headers, context=self.context, provider=self.provider,
-            claim=self.claim,
+            reader=self.reader,
         )  # fmt: skip
 
     async def read(self) -> bytes:
@@ -284,24 +298,26 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
             return self.chunks.data
         pieces: list[bytes] = []
         size = 0
-        counter, claim = JsonValueCounter(self.provider), self.claim or AnswerClaim()
+        counter, reader = JsonValueCounter(self.provider), self.reader
         try:
             async for piece in self.chunks:
                 pieces.append(piece)
                 size += len(piece)
                 if size > UNCOUNTED_BYTES:
-                    claim.grow(len(piece))
+                    if reader is not None:
+                        reader.hold(len(piece))
                     counter.add(piece, begins=pieces[0])
             return b"".join(pieces)
         except BaseException:
-            claim.release()
+            if reader is not None:
+                reader.release()
             raise
 
     async def read_json(self) -> Any:
         """Read the whole body and parse it as JSON, a large one in a thread. Raises UpstreamError if it is not valid JSON."""
-        raw = await self.read()
-        if len(raw) > WHOLE_BYTES:
-            return await run_alone(parse_json, raw, self.provider)
+        raw, reader = await self.read(), self.reader
+        if len(raw) > WHOLE_BYTES and reader is not None:
+            return await reader.run(reader.load_json, raw, self.provider)
         return parse_json(raw, self.provider)
 
     async def read_converted(self, convert: Callable[[Any], T], provider: str = "") -> T:
@@ -310,17 +326,23 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
         Raises UpstreamError if it is not valid JSON, and any error of `convert`. `provider` is named in the error, else the
         response's.
         """
-        raw = await self.read()
+        raw, reader = await self.read(), self.reader
+        if len(raw) > WHOLE_BYTES and reader is not None:
+            load = reader.load_json
+            return await reader.run(lambda: convert(load(raw, provider or self.provider)))
+        return convert(parse_json(raw, provider or self.provider))
 
-        def parse() -> T:
-            return convert(parse_json(raw, provider or self.provider))
-
-        return await run_alone(parse) if len(raw) > WHOLE_BYTES else parse()
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return the result of a function that processes a large body: in the thread of large responses, if there is one."""
+        return function(*arguments) if self.reader is None else await self.reader.run(function, *arguments)
 
     async def read_object(self) -> dict[str, Any]:
         """Read the whole body and parse it as a JSON object. Raises UpstreamError for any other JSON value."""
         return require_object(await self.read_json(), self.provider)
 
+
+WHOLE_BYTES: Final = 2 * 1024 * 1024
+"""JSON up to this length is parsed in one call."""
 
 UNCOUNTED_BYTES = 1024 * 1024
 """Up to this size JSON is parsed without counting its values: the most costly takes about 50 ms."""
@@ -368,9 +390,13 @@ def check_json_values(events: bytes) -> None:
 
 
 def parse_json(body: bytes | memoryview, provider: str = "") -> Any:
-    """Parse an upstream's body as JSON. `provider` is its name for the error message. Raises UpstreamError."""
+    """Parse an upstream's body as JSON, in one call. `provider` is its name for the error message. Raises UpstreamError.
+
+    A large body is parsed by ``UpstreamResponse.read_json`` and `codec.large_json.load_upstream_json`, which delay the event loop
+    less.
+    """
     try:
-        return load_json(body)
+        return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise invalid_json_error(provider) from error
 

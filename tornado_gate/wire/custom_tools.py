@@ -17,7 +17,7 @@ import orjson
 
 from tornado_gate.types import Call, ChatRequest, Message, Part, Tool, ToolCall, ToolChoice, VendorTool
 from tornado_gate.types.value import replace
-from tornado_gate.wire import formats
+from tornado_gate.wire import conversation_formats as formats
 
 _INPUT: Final = "input"
 _PARAMETERS: Final[Mapping[str, Any]] = {

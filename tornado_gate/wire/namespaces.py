@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tornado_gate.types import ChatRequest, Message, Part, Tool, ToolCall, ToolResult, VendorPart, VendorTool
 from tornado_gate.types.value import replace
-from tornado_gate.wire import formats
+from tornado_gate.wire import conversation_formats as formats
 
 NAMESPACE: Final = "namespace"
 """The type of a tool that groups tools, and the member of a call that names the group."""

@@ -18,7 +18,7 @@ from typing import Final, NoReturn
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import ChatRequest, Message, ToolCall, ToolResult
 from tornado_gate.types.value import State, field, replace
-from tornado_gate.wire import formats
+from tornado_gate.wire import conversation_formats as formats
 
 Place = tuple[int, int]
 """The indexes of a message and of its part."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from tornado_gate.types import ChatRequest, Message, Part, Text, ToolResult, VendorPart
 from tornado_gate.types.value import replace
-from tornado_gate.wire import formats
+from tornado_gate.wire import conversation_formats as formats
 
 
 def describe_tool_references(request: ChatRequest) -> ChatRequest:

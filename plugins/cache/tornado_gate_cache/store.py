@@ -1,7 +1,7 @@
 """The responses in the memory of one process, bounded in bytes and number, shared fairly by accounts.
 
 When the store is full, the largest account loses its responses, least recently used first. All stores of the gateway
-that evict follow this rule (`tornado_gate.storage.shares`). So no account can displace the responses of smaller ones.
+that evict follow this rule (`tornado_gate.account_shares`). So no account can displace the responses of smaller ones.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from tornado_gate.storage.shares import evict
+from tornado_gate.account_shares import evict
 
 ENTRY_BYTES: Final = 600
 """The approximate memory of a response in addition to its body."""

@@ -34,11 +34,10 @@ from tornado_gate.types import (
     UpstreamResponse,
     VerbatimRequest,
 )
-from tornado_gate.wire import formats
 from tornado_gate.wire.fitting import fit_request
 from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.tool_names import fit_tools, restore_tools
-from tornado_gate_openai.wire import chat, embeddings
+from tornado_gate_openai.wire import chat, embeddings, formats
 
 CHAT_PATH: Final = "/chat/completions"
 EMBEDDINGS_PATH: Final = "/embeddings"

@@ -1,4 +1,4 @@
-"""The kinds of fields. Each checks one JSON value and carries what else is declared of it (`Declared`)."""
+"""The kinds of fields. Each checks one JSON value and has the other declarations of it (`Declared`)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ObjectIds(Value, frozen=True, kw_only=True):
 
 
 class Declared(fields.Field[_Value]):
-    """A field and what is declared of its member, besides the check.
+    """A field and the declarations of its member, besides the check.
 
     `text` is the shape of its strings for guards (`types/text_maps.py`), or a function that returns it; without one, the
     shape comes from the fields inside. `refers`: its string names an object of an upstream. `opaque`: nothing inside is a
@@ -124,7 +124,7 @@ class Boolean(Declared[bool]):
 
 
 class _Number(Declared[Any]):
-    what = ""
+    type_name = ""
 
     def __init__(self, *, least: float | None = None, most: float | None = None, **rest: Any) -> None:
         super().__init__(**rest)
@@ -137,7 +137,7 @@ class _Number(Declared[Any]):
         return value
 
     def _check_type(self, value: Any) -> None:
-        raise ValidationError(f"must be {self.what}, not {describe_type(value)}")
+        raise ValidationError(f"must be {self.type_name}, not {describe_type(value)}")
 
     def _format_range(self) -> str:
         if self.most is None:
@@ -148,7 +148,7 @@ class _Number(Declared[Any]):
 class Integer(_Number):
     """A JSON integer within 64 bits. true, 1.5, 5.0 and "5" are invalid."""
 
-    what = "an integer"
+    type_name = "an integer"
 
     def _check_type(self, value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
@@ -160,7 +160,7 @@ class Integer(_Number):
 class Number(_Number):
     """A finite JSON number."""
 
-    what = "a number"
+    type_name = "a number"
 
     def _check_type(self, value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -271,7 +271,7 @@ class Variants(Declared[dict[str, Any]]):
     `by` is a function, because schemas may contain themselves.
 
     All schemas are subclasses of `of`. Guards see a member of one variant in each variant, because an upstream may ignore
-    the word; a variant with a `texts` of its own has its own members. `choose` is for objects whose word alone does not say
+    the word; a variant that defines `texts` has its own members. `choose` is for objects whose word alone does not say
     which schema is theirs: it returns the key in `by`.
     """
 

@@ -49,7 +49,7 @@ _Read = Callable[[Any, _References], None]
 
 
 class _Reader(NamedTuple):
-    """How values are read: `read` takes those of `types`, no other value has references."""
+    """How values are read: `read` accepts values of `types`; other values have no references."""
 
     types: frozenset[type]
     read: _Read
@@ -103,7 +103,7 @@ def _make_object_reader(schemas: tuple[type[Schema], ...], known: dict[Any, _Rea
     if anywhere := {name: reference for name, reference in ids.items() if reference.anywhere}:
         return _Reader(_CONTAINERS, _read_anywhere(anywhere, _list_opaque(declared)))
     members: dict[str, _Reader] = {}
-    below = next((found for kind in schemas if (found := getattr(kind, "ids", None)) is not None), None)
+    below = next((ids_below for kind in schemas if (ids_below := getattr(kind, "ids", None)) is not None), None)
     if below is None:
         known[schemas] = _Reader(frozenset({dict}), _read_members(ids, members))
     else:
@@ -131,7 +131,7 @@ def _list_opaque(members: _Members) -> frozenset[str]:
 
 
 def _list_schemas_below(schemas: tuple[type[Schema], ...]) -> list[type[Schema]]:
-    """Return `schemas` and those of the objects in their members."""
+    """Return `schemas` and the schemas of the objects in their members."""
     known: dict[type[Schema], None] = dict.fromkeys(schemas)
     queue = list(schemas)
     for kind in queue:
@@ -172,7 +172,7 @@ def _read_members(ids: Mapping[str, Reference], members: Mapping[str, _Reader]) 
 
 
 def _read_members_and_below(ids: Mapping[str, Reference], members: Mapping[str, _Reader], below: ObjectIds) -> _Read:
-    """Read the declared members as `_read_members`, and the ids `below` in the object and in all that is not declared."""
+    """Read the declared members like `_read_members`, and the ids `below` in the object and in undeclared members."""
 
     def read(value: Any, references: _References) -> None:
         if type(value) is list:

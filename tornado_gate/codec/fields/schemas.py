@@ -20,15 +20,15 @@ _CAPITAL: Final = re.compile(r"[A-Z]")
 class BodySchema(Schema):
     """Base class of body schemas. Unknown names are kept, because an upstream may support them.
 
-    `texts` is the shape of its objects for guards, with members that only upstreams send; those of the fields are added
-    (`text_shapes.make_shape`). `rules` are checks across members of a whole body: `check` calls them when each member is
+    `texts` is the shape of its objects for guards, with members that only upstreams send; the shapes of the fields are
+    added (`text_shapes.make_shape`). `rules` are checks across members of a whole body: `check` calls them when each member is
     valid, and they raise InvalidField. `object_rules` are checks of one object, nested ones too, before its members: they
     raise ValidationError. `ids` are members that
     name objects of an upstream, in its objects and at any depth below them. `snake_case`: requests may also spell the names
     of members with underscores, as protobuf's JSON allows; guards and the reader of references read both spellings, `check`
     the declared one.
 
-    `finds_all_references`: the members that refer to objects are found in all objects below, of whatever type.
+    `finds_all_references`: members that refer to objects are found in every object below, of any type.
     """
 
     class Meta:

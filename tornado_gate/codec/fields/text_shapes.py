@@ -47,7 +47,7 @@ def find_shape(field: fields.Field[Any]) -> Shape | None:
 
 
 def _make_union_shape(field: OneOf) -> Shape | None:
-    """Return the shape for the objects, whose `string` is that of the strings; shapes apply to items of arrays, too."""
+    """Return the shape for the objects. Its `string` is the shape of strings. Shapes apply to items of arrays too."""
     string = next((find_shape(inner) for kind, inner in field.by_type.items() if kind is str), None)
     others = [find_shape(inner) for kind, inner in field.by_type.items() if kind is not str]
     shape = next((other for other in others if other is not None), None)
@@ -55,7 +55,7 @@ def _make_union_shape(field: OneOf) -> Shape | None:
 
 
 def _make_schema_shape(kind: type[Schema]) -> Shape | None:
-    """Return the shape of objects; None if the schema says nothing of texts, so that guards see each name in them, too."""
+    """Return the shape of objects; None if the schema declares no texts, so that guards see each name in them too."""
     if kind not in _SHAPES:
         template = getattr(kind, "texts", _ANY)
         shape = _SHAPES[kind] = replace(template, members={})
@@ -66,7 +66,7 @@ def _make_schema_shape(kind: type[Schema]) -> Shape | None:
 
 
 def _make_variants_shape(field: Variants) -> Shape:
-    """Return the shape for all variants. Those with a `texts` of their own become cases of `Events`, by the word."""
+    """Return the shape for all variants. Variants that define `texts` become cases of `Events`, by the word."""
     key = (field.of, *field.by.items())
     if key in _VARIANTS:
         return _VARIANTS[key]

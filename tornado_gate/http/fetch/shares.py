@@ -5,32 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from tornado_gate.account_shares import FixedShares
 from tornado_gate.errors import Unavailable
-
-ACCOUNT_PART = 4
-"""The maximum share of one account, a quarter of a resource, so that others need not wait for one account."""
 
 Waiting = tuple[int, asyncio.Future[None]]
 """A size, and the future that is done when it is reserved."""
 
 
-class SharedResource:
+class SharedResource(FixedShares):
     """A resource with at most `total` reserved units at a time, and at most a quarter of them for one account.
 
-    Each process has one. A reservation larger than its bound is granted when no other units are held. A reservation that cannot
-    be granted waits in the queue of its account; the queues alternate.
+    Each process has one. A reservation that cannot be granted waits in the queue of its account; the queues alternate.
     """
 
+    __slots__ = ("_queues",)
+
     def __init__(self, total: int) -> None:
-        self.total = total
-        self._held: dict[str, int] = {}
-        self._held_by_all = 0
+        super().__init__(total)
         self._queues: dict[str, deque[Waiting]] = {}
 
     async def reserve(self, account: str, size: int, seconds: float, busy: str) -> None:
         """Reserve `size` units, waiting until they are free. Raises Unavailable with the message `busy` after `seconds`."""
-        if account not in self._queues and self._fits_account(account, size) and self._fits_all(size):
-            self._hold(account, size)
+        if account not in self._queues and self.try_hold(account, size):
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(account, deque()).append((size, turn))
@@ -50,10 +46,7 @@ class SharedResource:
 
     def release(self, account: str, size: int) -> None:
         """Release `size` reserved units and let waiting reservations proceed."""
-        self._held_by_all -= size
-        self._held[account] -= size
-        if not self._held[account]:
-            del self._held[account]
+        super().release(account, size)
         self._grant_waiting()
 
     def _grant_waiting(self) -> None:
@@ -66,9 +59,9 @@ class SharedResource:
             served = False
             for account in list(self._queues):
                 size = self._find_first_size(account)
-                if size is None or not self._fits_account(account, size):
+                if size is None or not self.fits_share(account, size):
                     continue
-                if not self._fits_all(size):
+                if not self.fits_total(size):
                     return
                 self._grant_first(account)
                 served = True
@@ -88,16 +81,5 @@ class SharedResource:
         size, turn = queue.popleft()
         if queue:
             self._queues[account] = queue  # at the end: the other accounts are next
-        self._hold(account, size)
+        self.hold(account, size)
         turn.set_result(None)
-
-    def _hold(self, account: str, size: int) -> None:
-        self._held[account] = self._held.get(account, 0) + size
-        self._held_by_all += size
-
-    def _fits_account(self, account: str, size: int) -> bool:
-        held = self._held.get(account, 0)
-        return not held or held + size <= self.total // ACCOUNT_PART
-
-    def _fits_all(self, size: int) -> bool:
-        return not self._held_by_all or self._held_by_all + size <= self.total

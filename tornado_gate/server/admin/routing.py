@@ -69,9 +69,9 @@ class AdminRequest(Value, frozen=True, kw_only=True):
         """Return the scope of the key."""
         return make_scope(self.key)
 
-    async def run(self, function: Callable[..., T], *given: Any, **named: Any) -> T:
+    async def run(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Return the result of a function that uses the database."""
-        return await self.services.database.run(function, *given, **named)
+        return await self.services.database.run(function, *arguments, **named)
 
 
 Function = Callable[[AdminRequest], Awaitable[Any]]

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tornado_gate.codec.large_json import encode_json
 from tornado_gate.database.engine import Database
 from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.ledger.reports import GROUPS, Reports
@@ -22,7 +23,6 @@ from tornado_gate.server.admin.parameters import (
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Page, TextAnswer
 from tornado_gate.server.admin.scope import EVERY, Scope
 from tornado_gate.types import JsonSchema, RouteParameter
-from tornado_gate.types.large_json import encode_json
 from tornado_gate.types.value import Value, replace
 
 _TAG = "admin: usage"

@@ -83,7 +83,7 @@ async def get_user(request: AdminRequest) -> User:
 
 
 async def change_user(request: AdminRequest) -> User:
-    """Apply the changes. The ones that are refused most often come first: state, role, name, bounds."""
+    """Apply the changes. Changes that are refused most often come first: state, role, name, bounds."""
     accounts, actor = request.services.accounts, request.actor
     user = await request.run(accounts.users.get, request.id)
     check_bounds(request.key, request.body)

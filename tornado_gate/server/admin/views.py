@@ -278,7 +278,7 @@ def _explain_failure(target: TargetView) -> str:
     if target.down:
         return f"{target.provider}: its health checks fail"
     if target.keys and all(key.rests_seconds for key in target.keys):
-        return f"{target.provider}: all its keys are at rest"
+        return f"{target.provider}: all its keys are suspended"
     broken = [circuit for circuit in target.circuits if circuit.state != "closed" and not circuit.account]
     if "*" in target.upstream_model or not broken:
         return ""  # the circuit of one name does not describe the other names of a wildcard
@@ -290,9 +290,10 @@ def _list_keys(services: Services, provider: ConfiguredProvider, upstream_model:
     gate, views = services.gate, []
     now = gate.health.circuits.clock()
     for key in provider.keys:
-        rests = gate.health.keys.find(provider.entry.name, key.fingerprint)
-        seconds = 0.0 if rests is None else max(0.0, rests.get_end(canonicalize_name(upstream_model)) - now)
-        code = rests.code if rests is not None and seconds else ""
+        suspensions = gate.health.keys.get_suspensions(provider.entry.name, key.fingerprint)
+        ends = 0.0 if suspensions is None else suspensions.get_end(canonicalize_name(upstream_model))
+        seconds = max(0.0, ends - now)
+        code = suspensions.code if suspensions is not None and seconds else ""
         views.append(KeyView(number=key.number, rests_seconds=round(seconds, 1), error_code=code))
     return tuple(views)
 
@@ -307,7 +308,7 @@ def _make_inactive_model(name: str, reason: str) -> ModelView:
 
 
 def list_circuits(services: Services) -> list[CircuitView]:
-    """The circuits of targets that have failed: the open ones of the machine, and those of this process."""
+    """Return the circuits of targets that have failed: the machine's open circuits, and all circuits of this process."""
     health = services.gate.health.circuits
     now = health.clock()
     return [_describe_circuit(name, circuit, now) for name, circuit in sorted(health.list_all().items())]

@@ -20,20 +20,20 @@ class AdminHandler(ConsoleHandler):
 
     access: ClassVar[Access] = "administrator"
 
-    async def find_object(self, function: Any, *given: Any) -> Any:
+    async def find_object(self, function: Any, *arguments: Any) -> Any:
         """Return the result of a function of accounts. Raises NotFound as a page."""
         try:
-            return await self.run_database(function, *given)
+            return await self.run_database(function, *arguments)
         except AccountNotFound as error:
             raise NotFound(error.message) from None
 
-    async def change(self, form: Form, function: Any, *given: Any, **named: Any) -> Any:
+    async def change(self, form: Form, function: Any, *arguments: Any, **named: Any) -> Any:
         """Return the result of a change of accounts; None, with the error in `form`, if it is refused.
 
         Keys are read again, because the change may affect their permissions.
         """
         try:
-            result = await self.run_database(function, *given, **named)
+            result = await self.run_database(function, *arguments, **named)
         except AccountError as error:
             form.add(error, form.values)
             return None

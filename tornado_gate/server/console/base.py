@@ -217,19 +217,19 @@ class ConsoleHandler(GateHandler):
         """Return the page of the console to open after signing in, never a page of another site."""
         return check_next(self.get_argument("next", HOME))
 
-    async def run_database(self, function: Any, *given: Any, **named: Any) -> Any:
+    async def run_database(self, function: Any, *arguments: Any, **named: Any) -> Any:
         """Return the result of a function that uses the database. Raises Unavailable."""
         try:
-            return await self.services.database.run(function, *given, **named)
+            return await self.services.database.run(function, *arguments, **named)
         except DatabaseError as error:
             raise Unavailable("The database cannot be used now. Try again later.") from error
 
-    async def run_slowly(self, function: Any, *given: Any, **named: Any) -> Any:
+    async def run_slowly(self, function: Any, *arguments: Any, **named: Any) -> Any:
         """Return the result as `run_database` does, for functions that hash passwords. They run in separate threads, to
         delay no other work.
         """
         try:
-            return await self.services.accounts.run(function, *given, **named)
+            return await self.services.accounts.run(function, *arguments, **named)
         except DatabaseError as error:
             raise Unavailable("The database cannot be used now. Try again later.") from error
 

@@ -37,7 +37,7 @@ class PluginsPage(AdminHandler):
 
 
 def describe_support(snapshot: Snapshot) -> list[SupportRow]:
-    """What the provider entries of conf support, by wire format."""
+    """Return the operations that the provider entries of conf support, by wire format."""
     working = {name: entry.capabilities for name, entry in snapshot.targets.providers.items() if entry.lane is not None}
     return list_support(working, snapshot.formats.values())
 
@@ -81,11 +81,11 @@ class SwitchPage(AdminHandler):
         )
 
 
-async def run_check(check: Callable[..., Review], *given: Any, **named: Any) -> Review:
+async def run_check(check: Callable[..., Review], *arguments: Any, **named: Any) -> Review:
     """Return the result of a check. It runs in a thread because it imports plugins. Raises Unavailable if it hangs."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            return await asyncio.to_thread(check, *given, **named)
+            return await asyncio.to_thread(check, *arguments, **named)
     except TimeoutError:
         message = f"The check has no result after {CHECK_SECONDS:.0f} s. Run 'tornado-gate check': a plugin may hang."
         raise Unavailable(message) from None

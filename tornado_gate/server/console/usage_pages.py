@@ -105,9 +105,9 @@ class UsagePage(UsageHandler):
     async def _name_filters(self, view: UsageView) -> list[tuple[str, str, str]]:
         """Return the active filters: (kind, name, address without it). The filter of models has a field instead."""
         filters = []
-        for what, value in view.filters.items():
-            known = await self.run_database(_name_filter, self.services, self.user, view.whose, what, value)
-            filters.append((what, known or value, view.make_link(**{what: ""})))
+        for kind, value in view.filters.items():
+            known = await self.run_database(_name_filter, self.services, self.user, view.whose, kind, value)
+            filters.append((kind, known or value, view.make_link(**{kind: ""})))
         return filters
 
     def _make_group(self, view: UsageView, row: UsageRow, names: Mapping[str, str]) -> Group:
@@ -148,15 +148,15 @@ class UsageFile(UsageHandler):
         self.finish(text)
 
 
-def _name_filter(services: Services, user: User, whose: str, what: str, value: str) -> str:
+def _name_filter(services: Services, user: User, whose: str, kind: str, value: str) -> str:
     """Return the name of a key, user or team in the address of a page, "" if the visitor may not see it. Blocks."""
-    name = find_names(services.database, what, [value]).get(value, "")
+    name = find_names(services.database, kind, [value]).get(value, "")
     if not name or user.role == "administrator":
         return name
-    if what == "key":
+    if kind == "key":
         key = KeyStore(services.database).get(value)
         return name if user.id == key.user or whose == key.team else ""
-    members = [member.user.id for member in services.accounts.members.list_of_team(whose)] if what == "user" else []
+    members = [member.user.id for member in services.accounts.members.list_of_team(whose)] if kind == "user" else []
     return name if value in members else ""
 
 

@@ -145,14 +145,14 @@ def _parse_range(name: str, first: str, last: str, now: float) -> tuple[str, int
 
 
 def _parse_days(first: str, last: str, today: int) -> tuple[int, int, str]:
-    usual = (today - 6 * DAY, today + DAY)
+    default = (today - 6 * DAY, today + DAY)
     try:
         start = datetime.strptime(first, "%Y-%m-%d").replace(tzinfo=UTC)
         end = datetime.strptime(last, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
     except (ValueError, OverflowError):
-        return (*usual, "Enter both days, such as 2026-11-01.")
+        return (*default, "Enter both days, such as 2026-11-01.")
     if not 0 < (end - start).days <= MOST_DAYS or start.year < 2000:
-        return (*usual, f"The last day must follow the first, within {MOST_DAYS} days.")
+        return (*default, f"The last day must follow the first, within {MOST_DAYS} days.")
     return int(start.timestamp()), int(end.timestamp()), ""
 
 

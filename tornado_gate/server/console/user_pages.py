@@ -119,7 +119,7 @@ class UserPage(UserHandler):
         await self.finish_change(identity, form, result, f"{user.email} is changed.")
 
     def _save_changes(self, user: User, changes: dict[str, Any]) -> None:
-        """Save changes. Synchronous. After the first refusal the rest stays unchanged."""
+        """Save changes. Synchronous. After the first refusal the other values stay unchanged."""
         accounts, actor = self.services.accounts, self.make_actor()
         if changes["role"] != user.role:
             accounts.users.set_role(user.id, changes["role"], actor)

@@ -179,7 +179,9 @@ def record_request(ended: EndedRequest) -> None:
         target = progress.target if call.target is NO_TARGET else call.target
     error_code = ended.error_code or progress.error_code
     outcome = ended.outcome or find_outcome(ended.status, error_code)
-    client = find_request_origin(request, server).address if server.trusted_proxies else request.remote_ip or ""
+    client = ""
+    if server.access_log:
+        client = find_request_origin(request, server).address if server.trusted_proxies else request.remote_ip or ""
     entry = Entry(
         time.time_ns() // 1000,
         ended.request_id,

@@ -21,7 +21,7 @@ from tornado_gate.telemetry.redaction import Scrubber
 CONTEXT_LINES: Final = 3
 COMMENT: Final = "# …"
 _CORE_OPTIONS: Final = frozenset({"on", "required", "models", "operations", "keys"})
-"""Options of a plugin's entry whose meaning the core knows: `keys` has names of keys."""
+"""Options of a plugin's entry whose meaning the core defines: `keys` has names of keys."""
 _HEADER_NAMES: Final = frozenset({"name", "header", "key"})
 """Names that mark a pair in ``{name: authorization, value: …}`` as the name of the other values."""
 

@@ -35,21 +35,21 @@ class Successor:
                 "this is the first process of its container, which would end with it; replace the container instead"
             )
         environment = {name: value for name, value in os.environ.items() if name != DIRECTORY_VARIABLE}
-        self.descriptor, told = os.pipe()
+        self.descriptor, writer = os.pipe()
         os.set_blocking(self.descriptor, False)
         environment[LISTENERS_VARIABLE] = listeners.encode()
-        environment[READY_VARIABLE] = str(told)
+        environment[READY_VARIABLE] = str(writer)
         try:
             self.process = subprocess.Popen(
                 [sys.executable, *sys.orig_argv[1:]],
                 env=environment,
-                pass_fds=[told, *(bound.fileno() for bound in listeners.all)],
+                pass_fds=[writer, *(listener.fileno() for listener in listeners.all)],
             )
         except OSError:
             os.close(self.descriptor)
             raise
         finally:
-            os.close(told)
+            os.close(writer)
         log.info("process %d was started to replace this one", self.process.pid)
 
     def read_state(self) -> bool | None:

@@ -34,7 +34,7 @@ class ServeError(Exception):
 
 
 class Listeners(Value, frozen=True, kw_only=True):
-    """Sockets that listen, or that are bound and will. `metrics` are the sockets of the separate port for metrics.
+    """Sockets that listen, or are bound and will listen. `metrics` are the sockets of the separate port for metrics.
 
     `is_activated`: systemd has chosen the addresses, not conf. Otherwise `address` and `metrics_address` come from conf.
     """
@@ -50,14 +50,14 @@ class Listeners(Value, frozen=True, kw_only=True):
         return (*self.http, *self.metrics)
 
     def close(self) -> None:
-        for bound in self.all:
-            bound.close()
+        for listener in self.all:
+            listener.close()
 
     def encode(self) -> str:
         """Return the descriptors and addresses, for the environment of a process that inherits the descriptors."""
         description = _Description(
-            http=[bound.fileno() for bound in self.http],
-            metrics=[bound.fileno() for bound in self.metrics],
+            http=[listener.fileno() for listener in self.http],
+            metrics=[listener.fileno() for listener in self.metrics],
             is_activated=self.is_activated,
             address=self.address,
             metrics_address=self.metrics_address,
@@ -69,7 +69,7 @@ class Listeners(Value, frozen=True, kw_only=True):
 
         A Unix socket counts as loopback: only this machine reaches it.
         """
-        names = [_get_name(bound) for bound in self.http]
+        names = [_get_name(listener) for listener in self.http]
         return next((name for name in names if not is_loopback(name[0])), names[0])
 
 
@@ -81,10 +81,10 @@ class _Description(msgspec.Struct):
     metrics_address: Address
 
 
-def _get_name(bound: socket.socket) -> tuple[str, int | None]:
-    if bound.family == socket.AF_UNIX:
+def _get_name(listener: socket.socket) -> tuple[str, int | None]:
+    if listener.family == socket.AF_UNIX:
         return "localhost", None
-    host, port = bound.getsockname()[:2]
+    host, port = listener.getsockname()[:2]
     return host, port
 
 
@@ -93,13 +93,13 @@ def take_inherited(environment: MutableMapping[str, str]) -> Listeners | None:
     text = environment.pop(VARIABLE, None)
     systemd = {name: environment.pop(name) for name in _SYSTEMD_VARIABLES if name in environment}
     if text is not None:
-        told = msgspec.json.decode(text, type=_Description)
+        description = msgspec.json.decode(text, type=_Description)
         return Listeners(
-            http=_adopt(told.http),
-            metrics=_adopt(told.metrics),
-            is_activated=told.is_activated,
-            address=told.address,
-            metrics_address=told.metrics_address,
+            http=_adopt(description.http),
+            metrics=_adopt(description.metrics),
+            is_activated=description.is_activated,
+            address=description.address,
+            metrics_address=description.metrics_address,
         )
     if systemd.get("LISTEN_PID") != str(os.getpid()):
         return None  # the variables belong to another process, which has not removed them
@@ -127,19 +127,19 @@ def _adopt(descriptors: Iterable[int]) -> tuple[socket.socket, ...]:
     for number in descriptors:
         try:
             os.set_inheritable(number, False)
-            bound = socket.socket(fileno=number)
-            is_listening = bound.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+            listener = socket.socket(fileno=number)
+            is_listening = listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
         except OSError as error:
             raise ServeError(
                 f"the inherited descriptor {number} is no socket: {error.strerror}. Check the socket unit."
             ) from error
-        if bound.type != socket.SOCK_STREAM or not is_listening:
+        if listener.type != socket.SOCK_STREAM or not is_listening:
             raise ServeError(
                 f"the inherited descriptor {number} does not listen for streams. "
                 "Use ListenStream= and Accept=no in the socket unit."
             )
-        bound.setblocking(False)
-        adopted.append(bound)
+        listener.setblocking(False)
+        adopted.append(listener)
     return tuple(adopted)
 
 
@@ -169,8 +169,8 @@ def open_listeners(server: ServerConfig, inherited: Listeners | None) -> Listene
 def _keep(sockets: tuple[socket.socket, ...], *, fits: bool) -> tuple[socket.socket, ...]:
     if fits:
         return sockets
-    for bound in sockets:
-        bound.close()
+    for listener in sockets:
+        listener.close()
     return ()
 
 

@@ -138,7 +138,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     else:
         supervisor = Supervisor(
             count,
-            lambda told: run_loop(server.loop, process.serve(told)),
+            lambda report_ready: run_loop(server.loop, process.serve(report_ready)),
             listeners=listeners,
             flush=logging_.close,
             board=board,

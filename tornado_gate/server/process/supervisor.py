@@ -153,8 +153,8 @@ class Supervisor:
             os.read(self._woken, 4096)
         if self._hear in readable:
             # each message is written in one step, so none is incomplete
-            told = os.read(self._hear, 64 * _PROCESS_ID.size)
-            self._serving |= {process for (process,) in _PROCESS_ID.iter_unpack(told)} & set(self._started)
+            message = os.read(self._hear, 64 * _PROCESS_ID.size)
+            self._serving |= {process for (process,) in _PROCESS_ID.iter_unpack(message)} & set(self._started)
 
     def _note_signal(self, number: int, _frame: object) -> None:
         self._signals.append(number)

@@ -53,7 +53,7 @@ class Metrics:
             self.targets.remove_unknown_series()
 
     def defer(self, deferred: bool) -> None:
-        """With true, `flush` is called periodically; with false, every count is flushed immediately, also those pending."""
+        """With true, `flush` is called periodically; with false, every count is flushed immediately, including pending counts."""
         self._flusher.defer(deferred)
 
     def flush(self) -> None:

@@ -32,6 +32,14 @@ class AdmissionMetrics:
         self._bodies_refused = series.make_counter(
             "tornado_gate_bodies_refused", "Bodies that waited in vain and got 503.", ["storage"]
         )
+        self._shared: dict[str, int] = {}
+        self._shared_shown: dict[str, int] = {}
+        self._shared_bytes = series.make_gauge(
+            "tornado_gate_shared_bytes",
+            "Bytes of memory that accounts share: large_responses, fetched_files, kept_turns.",
+            ["resource"],
+            mode="livesum",
+        )
         self._shed = series.make_counter(
             "tornado_gate_shed_requests",
             "Requests that were refused with 503 because of an overload, by reason.",
@@ -49,6 +57,11 @@ class AdmissionMetrics:
         self._bodies[storage] = held_bytes, waiting, refused
         self._flusher.request_flush()
 
+    def set_shared(self, resource: Literal["large_responses", "fetched_files", "kept_turns"], held_bytes: int) -> None:
+        """Set what all accounts hold of a shared memory. Any thread may call it."""
+        self._shared[resource] = held_bytes
+        self._flusher.request_flush()
+
     def count_shed_request(self, reason: str) -> None:
         """Count a request that was refused because of an overload; `reason` is one of a few."""
         self._shed.labels(reason).inc()
@@ -58,6 +71,13 @@ class AdmissionMetrics:
         self._connection_limits.labels(limit).inc()
 
     def _flush(self) -> None:
+        self._flush_bodies()
+        shared = self._shared.copy()  # a thread may change it
+        for resource, held in shared.items() if shared != self._shared_shown else ():
+            self._shared_bytes.labels(resource).set(held)
+        self._shared_shown = shared
+
+    def _flush_bodies(self) -> None:
         if self._bodies == self._bodies_shown:
             return
         for storage, (held, waiting, refused) in self._bodies.items():
@@ -84,7 +104,7 @@ class LimitMetrics:
         )
         self._dropped_counters = series.make_counter(
             "tornado_gate_limit_counters_dropped",
-            "Counters of limits that were dropped because too many subjects are limited at once: their minutes begin anew.",
+            "Counters of limits that were dropped because too many subjects are limited: their minutes begin again.",
         )
         self._store_away = series.make_gauge(
             "tornado_gate_limit_store_away",
@@ -92,12 +112,12 @@ class LimitMetrics:
             mode="livemax",
         )
 
-    def count_refusal(self, bound: str, subject: str) -> None:
-        """Count a request that a bound has refused, by the name of the bound and the kind of its subject."""
-        self._refusals.labels(bound, subject).inc()
+    def count_refusal(self, limit: str, subject: str) -> None:
+        """Count a rejected request by the name of the limit and the kind of its subject."""
+        self._refusals.labels(limit, subject).inc()
 
     def observe_store(self, store: str, seconds: float) -> None:
-        """Note how long a reservation took in the store named "embedded" or "redis"."""
+        """Record the time of a reservation in the store named "embedded" or "redis"."""
         self._seconds.labels(store).observe(seconds)
 
     def count_dropped_counters(self, count: int) -> None:
@@ -105,5 +125,5 @@ class LimitMetrics:
         self._dropped_counters.inc(count)
 
     def set_store_away(self, away: bool) -> None:
-        """Note whether the store of conf cannot be used."""
+        """Record whether the store of conf cannot be used."""
         self._store_away.set(away)

@@ -23,7 +23,7 @@ class KnownLabels:
         self._models, self._providers = frozenset(models), frozenset(providers)
 
     def bind_target(self, model: str, provider: str) -> tuple[str, str]:
-        """The labels of a model and a provider entry; "" of a request that has reached none stays."""
+        """Return the labels of a model and a provider entry; "" of a request that has reached none stays."""
         return (self.bind_model(model) if model else "", self.bind_provider(provider) if provider else "")
 
     def bind_model(self, model: str) -> str:
@@ -33,19 +33,19 @@ class KnownLabels:
         return provider if provider in self._providers else OTHER_LABEL
 
     def bind_code(self, code: str) -> str:
-        """The label of an error's code; codes made up by upstreams are "other"."""
+        """Return the label of an error's code; codes made up by upstreams are "other"."""
         return code if code in self._codes else OTHER_LABEL
 
     def has_target(self, model: str, provider: str) -> bool:
-        """Whether both labels may still be shown after a reload."""
+        """Return whether both labels may still be shown after a reload."""
         return model in self._models | {"", OTHER_LABEL} and self.has_provider(provider)
 
     def has_provider(self, provider: str) -> bool:
-        """Whether the label may still be shown after a reload."""
+        """Return whether the label may still be shown after a reload."""
         return provider in self._providers | {"", OTHER_LABEL}
 
     def is_configured(self, provider: str) -> bool:
-        """Whether a provider entry of this name exists."""
+        """Return whether a provider entry of this name exists."""
         return provider in self._providers
 
 

@@ -52,7 +52,7 @@ class SeriesFactory:
 
 @lru_cache(1)
 def get_plugin_registry() -> CollectorRegistry:
-    """The registry for series of plugins, which `/metrics` shows beside those of the core; one per process.
+    """Return the registry for series of plugins, which `/metrics` shows beside the core's series. A process has one.
 
     A plugin creates its series once in a process, not for each configuration, and bounds the values of its labels.
     """

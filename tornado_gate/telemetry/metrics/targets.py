@@ -43,7 +43,7 @@ class TargetMetrics:
         self._health_checks = series.make_counter(
             "tornado_gate_health_checks", "Health checks of provider entries.", ["provider", "result"]
         )
-        self._key_rests = series.make_counter(
+        self._key_suspensions = series.make_counter(
             "tornado_gate_provider_key_rests",
             "Keys of provider entries that were refused or limited by the upstream and rest, by the key's number in conf.",
             ["provider", "key", "reason"],
@@ -77,9 +77,9 @@ class TargetMetrics:
         self._open_circuits[provider, model] = count
         self._circuits.labels(provider, model).set(count)
 
-    def count_key_rest(self, provider: str, key: str, reason: str) -> None:
-        """Count a key of a provider entry that rests. `key` is its number in conf, `reason` the code of an error class."""
-        self._key_rests.labels(self._labels.bind_provider(provider), key, self._labels.bind_code(reason)).inc()
+    def count_key_suspension(self, provider: str, key: str, reason: str) -> None:
+        """Count a suspension of a provider entry's key. `key` is its number in conf, `reason` the code of an error class."""
+        self._key_suspensions.labels(self._labels.bind_provider(provider), key, self._labels.bind_code(reason)).inc()
 
     def set_down(self, provider: str, *, is_down: bool) -> None:
         """Set whether the health checks of a provider entry fail."""

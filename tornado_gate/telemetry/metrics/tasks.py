@@ -42,7 +42,7 @@ class TaskMetrics:
 
     def set_open(self, counts: Mapping[tuple[str, str], int], oldest_seconds: float) -> None:
         """Set the number of unfinished video tasks of all processes, by (provider entry, "queued" or "running"), and the age
-        of the oldest, 0 if there is none. Each process calls this periodically; missing combinations become 0."""
+        of the oldest, 0 without waiting tasks. Each process calls this periodically; missing combinations become 0."""
         shown = dict.fromkeys(self._open_shown, 0)
         for (provider, state), count in counts.items():
             labels = (self._labels.bind_provider(provider), state)

@@ -22,9 +22,10 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.wire import answer_sizes, formats, other_models
+from tornado_gate.wire.conversation_formats import ANTHROPIC_MESSAGES
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_anthropic import fields
+from tornado_gate_anthropic.fields import route_members
 from tornado_gate_anthropic.wire.messages.version import VERSION_HEADER
 
 __all__ = [
@@ -49,13 +50,12 @@ def routes() -> list[Route]:
                 "POST",
                 path,
                 operation,
-                wire_format=formats.ANTHROPIC_MESSAGES,
+                wire_format=ANTHROPIC_MESSAGES,
                 references=fields.list_references,
                 keep_alive=_find_keep_alive,
                 prompt_prefix=make_prefix_reader("tools", "system", conversation="messages"),
                 texts=texts,
-                other_models=other_models.MESSAGES,
-                **answer_sizes.MESSAGES,
+                **route_members.MESSAGES,
             )
             for path, operation, texts in (
                 ("/v1/messages", "chat", fields.MESSAGES),

@@ -25,7 +25,6 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.wire import formats
 from tornado_gate_gemini.fields import check_count, check_generate
 from tornado_gate_gemini.format import interactions, paths
 from tornado_gate_gemini.format.embeddings import (
@@ -44,6 +43,7 @@ from tornado_gate_gemini.format.media import (
 from tornado_gate_gemini.format.models import parse_page
 from tornado_gate_gemini.format.replies import StreamState, count_reply, make_chat_reply, make_models_reply
 from tornado_gate_gemini.format.verbatim import forward_answer, forward_body
+from tornado_gate_gemini.wire import formats
 from tornado_gate_gemini.wire.generate import CALL_SIGNATURE_START, parse_request
 
 

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from tornado_gate.types import Route, WireRequest
 from tornado_gate.types.text_maps import TextMap
-from tornado_gate.wire import answer_sizes, formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
 from tornado_gate_gemini import fields
+from tornado_gate_gemini.fields import route_members
+from tornado_gate_gemini.wire import formats
 
 SDK_HEADER: Final = "x-goog-api-client"
 STREAM_METHOD: Final = "streamGenerateContent"
@@ -40,7 +41,7 @@ def _make_method_options(
         "prompt_prefix": _read_generate_prefix if is_generate else None,
         "texts": texts,
         "other_models": models,
-        **(answer_sizes.GENERATE if is_generate else {}),
+        **(route_members.GENERATE if is_generate else {}),
     }
 
 
@@ -56,14 +57,16 @@ def find_keep_alive(wire: WireRequest) -> bytes:
 
 
 _METHODS: Final[Mapping[str, dict[str, Any]]] = {
-    "generateContent": _make_method_options("chat", fields.GENERATE, other_models.GENERATE, also=_MEDIA_OPERATIONS),
-    STREAM_METHOD: _make_method_options("chat", fields.GENERATE, other_models.GENERATE, also=_MEDIA_OPERATIONS),
-    "countTokens": _make_method_options("count_tokens", fields.COUNT, (*other_models.GENERATE, *other_models.COUNT)),
+    "generateContent": _make_method_options(
+        "chat", fields.GENERATE, route_members.GENERATE_MODELS, also=_MEDIA_OPERATIONS
+    ),
+    STREAM_METHOD: _make_method_options("chat", fields.GENERATE, route_members.GENERATE_MODELS, also=_MEDIA_OPERATIONS),
+    "countTokens": _make_method_options("count_tokens", fields.COUNT, route_members.COUNT_MODELS),
     "embedContent": _make_method_options(
-        "embeddings", fields.EMBEDDINGS, other_models.EMBEDDINGS, formats.GEMINI_EMBEDDINGS
+        "embeddings", fields.EMBEDDINGS, route_members.EMBEDDING_MODELS, formats.GEMINI_EMBEDDINGS
     ),
     BATCH_METHOD: _make_method_options(
-        "embeddings", fields.EMBEDDINGS, other_models.EMBEDDINGS, formats.GEMINI_EMBEDDINGS
+        "embeddings", fields.EMBEDDINGS, route_members.EMBEDDING_MODELS, formats.GEMINI_EMBEDDINGS
     ),
 }
 _PREFIXES: Final = ("models/models/", "models/models%2F", "models/models%2f", "models/", "")
@@ -86,8 +89,8 @@ def _interaction_routes() -> Iterator[Route]:
             keep_alive=find_keep_alive,
             prompt_prefix=_read_interaction_prefix,
             texts=fields.INTERACTIONS,
-            other_models=other_models.INTERACTIONS,
-            **answer_sizes.GENERATE,
+            other_models=route_members.INTERACTION_MODELS,
+            **route_members.GENERATE,
         )
         path = version + INTERACTION_PATH
         texts = fields.INTERACTIONS

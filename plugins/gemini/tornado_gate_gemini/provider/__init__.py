@@ -1,7 +1,6 @@
 """Provider for the Gemini API: chat, interactions, token counts, embeddings, images, speech and videos.
 
-The wire formats themselves are in `tornado_gate.wire`: `gemini_generate`, `gemini_embeddings`, `gemini_images` and
-`gemini_videos`; this module has the URLs and the differences between models.
+The wire formats are in `tornado_gate_gemini.wire`; this module has the URLs and the differences between models.
 
 Source: https://ai.google.dev/api/generate-content, and google-genai 3.4, models.py.
 """
@@ -37,7 +36,6 @@ from tornado_gate.types import (
     VideoRequest,
 )
 from tornado_gate.types.value import replace
-from tornado_gate.wire import formats
 from tornado_gate.wire.fitting import find_dropped, fit_request
 from tornado_gate.wire.server_tools import may_cite
 from tornado_gate.wire.tool_names import fit_tools, restore_tools
@@ -46,7 +44,7 @@ from tornado_gate_gemini.provider.address import build_url, make_resource_name
 from tornado_gate_gemini.provider.inline import inline_links
 from tornado_gate_gemini.provider.media import EMBED_BATCH_METHOD, EMBED_METHOD, build_request, iterate_once
 from tornado_gate_gemini.provider.settings import OPERATIONS, GeminiSettings, read_settings
-from tornado_gate_gemini.wire import embeddings
+from tornado_gate_gemini.wire import embeddings, formats
 from tornado_gate_gemini.wire.generate import (
     WIRE_FORMAT,
     GeminiModelFeatures,

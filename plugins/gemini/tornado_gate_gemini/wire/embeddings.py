@@ -22,8 +22,8 @@ from tornado_gate.codec.vectors import to_floats
 from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.types import Call, EmbeddingRequest, EmbeddingResult, Meter, Usage, Vector
 from tornado_gate.types.wire import parse_json
-from tornado_gate.wire import formats
 from tornado_gate.wire.schemas import wrong_format_error
+from tornado_gate_gemini.wire import formats
 from tornado_gate_gemini.wire.generate import convert_to_camel_case, find_error, parse_usage, restore_spelling
 from tornado_gate_gemini.wire.generate.json_values import drop_none, read_object, read_objects, select_unknown
 

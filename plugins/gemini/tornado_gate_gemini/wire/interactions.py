@@ -16,8 +16,8 @@ from typing import Any, Final
 from tornado_gate.errors import GateError
 from tornado_gate.streams import sse
 from tornado_gate.types import FinishReason, IssuedObjects, Meter, Usage
-from tornado_gate.wire import formats
 from tornado_gate.wire.schemas import wrong_format_error
+from tornado_gate_gemini.wire import formats
 from tornado_gate_gemini.wire.generate import find_error
 from tornado_gate_gemini.wire.generate.json_values import read_count, read_objects
 

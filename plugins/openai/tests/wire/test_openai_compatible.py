@@ -13,9 +13,9 @@ from tornado_gate import ProviderEntry, types
 from tornado_gate.errors import ConfigError, UnsupportedOperation
 from tornado_gate.testing import KEY, call_to, chat, load_provider
 from tornado_gate.types import EmbeddingRequest, VerbatimRequest
-from tornado_gate.wire import formats
 from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate_openai.compatible import OpenAICompatible
+from tornado_gate_openai.wire import formats
 
 
 class Settings(Schema):

@@ -1,7 +1,7 @@
 """OpenAI's wire format for callers: every route of the vendor's API that the gateway supports.
 
 This module defines the hooks. Each module in `_ROUTES` has four functions: `parse` and `reply` for the common lane, `forward` and
-`forward_response` for the verbatim lane. `tornado_gate.wire` parses and renders the wire formats.
+`forward_response` for the verbatim lane. `tornado_gate_openai.wire` parses and renders the wire formats.
 """
 
 from __future__ import annotations

@@ -22,9 +22,8 @@ from tornado_gate.types import (
     VerbatimRequest,
     WireRequest,
 )
-from tornado_gate.wire import answer_sizes, formats, other_models
 from tornado_gate.wire.prompt_prefix import make_prefix_reader
-from tornado_gate_openai.fields import chat_answers, response_answers
+from tornado_gate_openai.fields import chat_answers, response_answers, route_members
 from tornado_gate_openai.fields.chat import check_chat, list_chat_references
 from tornado_gate_openai.fields.completions import check_completion
 from tornado_gate_openai.fields.responses import check_response
@@ -57,7 +56,7 @@ from tornado_gate_openai.format.stream_adapters import (
     forward_response_request,
 )
 from tornado_gate_openai.format.verbatim import forward_metered
-from tornado_gate_openai.wire import chat, completions, responses
+from tornado_gate_openai.wire import chat, completions, formats, responses
 
 
 def _open_response_socket(call: Call, keep_bytes: KeepBytes) -> MessageAdapter:
@@ -76,8 +75,7 @@ ROUTES: Final = (
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader("tools", "functions", conversation="messages"),
         texts=chat_answers.CHAT,
-        other_models=other_models.CHAT,
-        **answer_sizes.CHAT,
+        **route_members.CHAT,
     ),
     Route(
         "POST",
@@ -87,8 +85,7 @@ ROUTES: Final = (
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader(conversation="prompt"),
         texts=chat_answers.COMPLETIONS,
-        other_models=other_models.CHAT,
-        **answer_sizes.COMPLETIONS,
+        **route_members.COMPLETIONS,
     ),
     Route(
         "POST",
@@ -100,8 +97,7 @@ ROUTES: Final = (
         keep_alive=find_keep_alive,
         prompt_prefix=make_prefix_reader("instructions", "tools", conversation="input"),
         texts=response_answers.RESPONSES,
-        other_models=other_models.RESPONSES,
-        **answer_sizes.RESPONSES,
+        **route_members.RESPONSES,
     ),
     Route(
         "POST",
@@ -110,8 +106,7 @@ ROUTES: Final = (
         wire_format=formats.OPENAI_COMPACTIONS,
         references=list_response_references,
         texts=response_answers.COMPACTIONS,
-        other_models=other_models.RESPONSES,
-        **answer_sizes.RESPONSES,
+        **route_members.RESPONSES,
     ),
 )
 

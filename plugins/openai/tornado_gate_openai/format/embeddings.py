@@ -9,6 +9,7 @@ from typing import Any, Final
 from tornado_gate import patch_json
 from tornado_gate.codec.checks import need_array, raise_invalid
 from tornado_gate.codec.fields import MAX_INTEGER, describe_type, format_choices
+from tornado_gate.codec.large_json import load_upstream_json
 from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
@@ -24,7 +25,6 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.value import Value, replace
-from tornado_gate.types.wire import parse_json
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 from tornado_gate_openai.fields.embeddings import ENCODINGS, check_embedding
 from tornado_gate_openai.format import paths
@@ -213,7 +213,7 @@ class _VectorsStep(stages.Step[bytes, bytes]):
 
 def _check_whole(call: Call, raw: bytes) -> bytes:
     """Check a complete response body, record its usage and return it. Raises GateError when the body is an error."""
-    body = parse_json(raw, call.target.provider)
+    body = load_upstream_json(raw, call.target.provider)
     if (failure := find_error(body)) is not None:
         raise failure
     if not isinstance(body, Mapping) or not is_array_of_objects(body.get("data")):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from tornado_gate.types import Route, WireRequest
-from tornado_gate.wire import answer_sizes, formats, other_models
 from tornado_gate_openai.fields import (
     client_secrets,
     embeddings,
@@ -14,10 +13,12 @@ from tornado_gate_openai.fields import (
     moderations,
     realtime_texts,
     response_answers,
+    route_members,
     speech,
 )
 from tornado_gate_openai.fields.object_ids import list_image_references
 from tornado_gate_openai.format.references import list_response_references
+from tornado_gate_openai.wire import formats
 
 KEEP_ALIVE: Final = b": ping\n"
 """A comment line without the blank line that ends an event: a parser that ends an event at every blank line would parse empty
@@ -62,8 +63,7 @@ COUNT_ROUTES: Final = (
         other_defaults=("chat",),
         references=list_response_references,
         texts=response_answers.COUNT,
-        other_models=other_models.RESPONSES,
-        **answer_sizes.RESPONSES,
+        **route_members.RESPONSES,
     ),
 )
 
@@ -112,7 +112,7 @@ REALTIME_ROUTES: Final = (
         model="query",
         socket=True,
         texts=realtime_texts.REALTIME,
-        other_models=other_models.REALTIME,
+        other_models=route_members.REALTIME_MODELS,
     ),
     Route(
         "POST",
@@ -120,7 +120,7 @@ REALTIME_ROUTES: Final = (
         "realtime",
         model="none",
         texts=client_secrets.SECRETS,
-        other_models=other_models.REALTIME,
+        other_models=route_members.REALTIME_MODELS,
     ),
 )
 
@@ -143,7 +143,7 @@ IMAGE_ROUTES: Final = (
         other_defaults=("images_three",),
         keep_alive=find_keep_alive,
         texts=media_texts.IMAGES,
-        other_models=other_models.IMAGES,
+        other_models=route_members.IMAGE_MODELS,
     ),
     Route(
         "POST",
@@ -154,7 +154,7 @@ IMAGE_ROUTES: Final = (
         references=list_image_references,
         keep_alive=find_keep_alive,
         texts=media_texts.IMAGES,
-        other_models=other_models.IMAGES,
+        other_models=route_members.IMAGE_MODELS,
     ),
     Route(
         "POST",
@@ -163,7 +163,7 @@ IMAGE_ROUTES: Final = (
         wire_format=formats.OPENAI_IMAGE_EDITS,
         multipart="only",
         texts=media_texts.IMAGES,
-        other_models=other_models.IMAGES,
+        other_models=route_members.IMAGE_MODELS,
     ),
 )
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 from tornado_gate import sse
 from tornado_gate.codec.checks import raise_invalid
 from tornado_gate.codec.fields import format_choices
+from tornado_gate.codec.large_json import encode_json, exceeds
 from tornado_gate.errors import InvalidField
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import close, collect, dump_result, join_frames, render_result
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
-from tornado_gate.types.large_json import encode_json, exceeds
 from tornado_gate.types.value import Value, field, replace
 from tornado_gate_openai.format import compaction, contract, dialect
 from tornado_gate_openai.format.paths import KEEP_ALIVE

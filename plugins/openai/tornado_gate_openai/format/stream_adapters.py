@@ -16,7 +16,6 @@ from tornado_gate.streams.events import iterate_events, replay
 from tornado_gate.types import Call, IssuedObjects, VerbatimRequest, WireRequest
 from tornado_gate.types.upstream_objects import make_record_name
 from tornado_gate.types.value import Value, replace
-from tornado_gate.wire import formats
 from tornado_gate.wire.empty_conversations import empty_conversation_error
 from tornado_gate_openai.fields.object_ids import list_object_references
 from tornado_gate_openai.format import contract
@@ -25,7 +24,7 @@ from tornado_gate_openai.format.responses import choose_response_dialect, render
 from tornado_gate_openai.format.stored import conversation_store, made_items, store, storing
 from tornado_gate_openai.format.stored.keeping import KeepingMeter, keep_body, render_conversation
 from tornado_gate_openai.format.verbatim import KeptTurn, OpenAIAdapter, OpenAIForwardState, get_state, make_verbatim
-from tornado_gate_openai.wire import chat, completions, responses
+from tornado_gate_openai.wire import chat, completions, formats, responses
 
 _REASON_PATTERN: Final = re.compile(rb'"finish_reason"(?!: ?null)')
 _USAGE_PATTERN: Final = re.compile(rb'"usage"(?!: ?null)')

@@ -39,7 +39,6 @@ from tornado_gate.types import (
     VideoRequest,
 )
 from tornado_gate.types.wire import require_object
-from tornado_gate.wire import formats
 from tornado_gate.wire.tool_names import restore_tools
 from tornado_gate_openai.provider import cross_format
 from tornado_gate_openai.provider.body import THINKING, apply_changes, compute_changes, drop_thinking
@@ -49,7 +48,7 @@ from tornado_gate_openai.provider.features import Api
 from tornado_gate_openai.provider.models import FORMAT_OF_API, drop_metadata, drop_tool_members, fit_chat
 from tornado_gate_openai.provider.schemas import remove_added_nulls, unwrap_answers
 from tornado_gate_openai.provider.settings import OpenAISettings, read_settings
-from tornado_gate_openai.wire import chat
+from tornado_gate_openai.wire import chat, formats
 
 if TYPE_CHECKING:
     from tornado_gate_openai.provider.videos import AnyVideo

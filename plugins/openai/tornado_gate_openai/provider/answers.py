@@ -11,8 +11,8 @@ import re
 from typing import Any, Final
 
 from tornado_gate.codec.byte_search import find_in_slices
+from tornado_gate.codec.large_json import load_upstream_json
 from tornado_gate.types import Call, UpstreamResponse
-from tornado_gate.types.large_json import run_alone
 from tornado_gate.types.wire import parse_json, require_object
 
 LONG_BYTES: Final = 256 * 1024
@@ -24,14 +24,14 @@ _BASE64_START: Final = re.compile(rb'"b64_json"\s*:\s*"')
 async def read_json_object(call: Call, incoming: UpstreamResponse) -> dict[str, Any]:
     """The JSON object of a response. Raises UpstreamError for any other body."""
     raw, provider = await incoming.read(), call.target.provider
-    body = parse_json(raw, provider) if len(raw) <= LONG_BYTES else await _parse_long_json(raw, provider)
+    body = parse_json(raw, provider) if len(raw) <= LONG_BYTES else await _parse_long_json(incoming, raw, provider)
     return require_object(body, provider)
 
 
-async def _parse_long_json(raw: bytes, provider: str) -> Any:
+async def _parse_long_json(incoming: UpstreamResponse, raw: bytes, provider: str) -> Any:
     """Like `parse_json`, in a thread. Each ``b64_json`` string without an escape is read separately."""
     if find_in_slices(raw, b'"b64_json"') < 0:
-        return await run_alone(parse_json, raw, provider)
+        return await incoming.run(load_upstream_json, raw, provider)
     kept: list[bytes] = []
     cut: dict[str, str] = {}
     position = 0
@@ -47,7 +47,7 @@ async def _parse_long_json(raw: bytes, provider: str) -> Any:
         cut[mark] = inside.decode("ascii")
         position = end
         await asyncio.sleep(0)
-    body = await run_alone(parse_json, b"".join([*kept, raw[position:]]), provider)
+    body = await incoming.run(load_upstream_json, b"".join([*kept, raw[position:]]), provider)
     entries = body.get("data") if isinstance(body, dict) else None
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and isinstance(text := entry.get("b64_json"), str):

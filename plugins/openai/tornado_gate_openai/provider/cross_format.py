@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Tool, VendorTool
 from tornado_gate.types.value import replace
-from tornado_gate.wire import formats
 from tornado_gate_openai.provider.features import OpenAIModelFeatures
-from tornado_gate_openai.wire import chat
+from tornado_gate_openai.wire import chat, formats
 
 _CHAT_FORMAT: Final = formats.OPENAI_CHAT
 _RESPONSES_FORMAT: Final = formats.OPENAI_RESPONSES

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tornado_gate.types.value import Value
-from tornado_gate.wire import formats
+from tornado_gate_openai.wire import formats
 
 CHAT: Final = "/chat/completions"
 COMPLETIONS: Final = "/completions"

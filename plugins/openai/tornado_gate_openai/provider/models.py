@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Part, Reasoning, Thinking, VendorTool
 from tornado_gate.types.value import replace
-from tornado_gate.wire import formats
 from tornado_gate.wire.fitting import find_dropped, fit_request, has_begun_answer, report_begun_answer
 from tornado_gate.wire.reasoning import find_effort, fit_effort
 from tornado_gate.wire.tool_names import fit_tools
 from tornado_gate_openai.provider import content, schemas
 from tornado_gate_openai.provider.features import Api, OpenAIModelFeatures
+from tornado_gate_openai.wire import formats
 
 FORMAT_OF_API: Final = {"chat": formats.OPENAI_CHAT, "responses": formats.OPENAI_RESPONSES}
 _SAMPLING_FIELDS: Final = ("temperature", "top_p", "logprobs", "top_logprobs")

@@ -15,7 +15,7 @@ from typing import Final
 
 from tornado_gate.types import SpeechRequest
 from tornado_gate.types.value import replace
-from tornado_gate.wire import formats
+from tornado_gate_openai.wire import formats
 
 DEFAULT_VOICE: Final = "alloy"
 """The voice of a request without one; the vendor requires a voice."""

@@ -22,8 +22,8 @@ from tornado_gate.codec.vectors import from_base64, to_base64, to_floats
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import Call, EmbeddingRequest, EmbeddingResult, UpstreamResponse, Usage, Vector
 from tornado_gate.types.wire import parse_json
-from tornado_gate.wire import formats
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
+from tornado_gate_openai.wire import formats
 from tornado_gate_openai.wire.chat.errors import find_error
 from tornado_gate_openai.wire.chat.parts import drop_none, select_unknown
 from tornado_gate_openai.wire.chat.usage import parse_usage as parse_chat_usage

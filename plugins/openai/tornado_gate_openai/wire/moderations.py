@@ -13,8 +13,8 @@ from typing import Any, Final
 from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.http.fetch.pictures import parse_image_source
 from tornado_gate.types import Call, Data, Image, Link, ModerationRequest, ModerationResult, Part, Text, Verdict
-from tornado_gate.wire import formats
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
+from tornado_gate_openai.wire import formats
 from tornado_gate_openai.wire.chat.errors import find_error
 from tornado_gate_openai.wire.chat.parts import add_extra, select_unknown, select_unknown_members
 from tornado_gate_openai.wire.chat.usage import parse_usage

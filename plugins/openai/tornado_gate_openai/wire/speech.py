@@ -28,8 +28,8 @@ from tornado_gate.types import (
     UpstreamResponse,
     Usage,
 )
-from tornado_gate.wire import formats
 from tornado_gate.wire.schemas import wrong_format_error
+from tornado_gate_openai.wire import formats
 from tornado_gate_openai.wire.chat.errors import find_error
 from tornado_gate_openai.wire.chat.parts import drop_none, select_unknown
 

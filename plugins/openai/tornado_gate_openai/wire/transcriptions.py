@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
 from tornado_gate.types import Call, FileSource, TranscriptionRequest, TranscriptionResult, Usage
-from tornado_gate.wire import formats
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
+from tornado_gate_openai.wire import formats
 from tornado_gate_openai.wire.chat.errors import find_error
 from tornado_gate_openai.wire.chat.parts import drop_none, select_unknown
 

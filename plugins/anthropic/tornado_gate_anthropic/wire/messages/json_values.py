@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate.types.large_json import dump_json, load_text
+from tornado_gate.codec.large_json import dump_json, load_text
 
 WIRE_FORMAT: Final = "anthropic-messages"
 BETA_HEADER: Final = "anthropic-beta"

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import orjson
 
+from tornado_gate.codec.large_json import dump_json, load_text
 from tornado_gate.types import Part, Text, ToolCall, ToolResult
-from tornado_gate.types.large_json import dump_json, load_text
 from tornado_gate.wire.json_schema import has_keyword
 from tornado_gate_gemini.wire.generate.json_values import (
     drop_none,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from operator import is_
 from typing import Any, Final
 
-from tornado_gate.wire import formats
+from tornado_gate_gemini.wire import formats
 
 WIRE_FORMAT: Final = formats.GEMINI_GENERATE
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tornado_gate.codec.ids import make_unique_id
+from tornado_gate.codec.large_json import dump_json
 from tornado_gate.codec.text_files import UnreadableFile
 from tornado_gate.errors import UpstreamError
 from tornado_gate.types import (
@@ -26,7 +27,6 @@ from tornado_gate.types import (
     ToolCall,
     VendorPart,
 )
-from tornado_gate.types.large_json import dump_json
 from tornado_gate.types.value import replace
 from tornado_gate_gemini.wire.generate.audio import convert_to_wav, decode_base64
 from tornado_gate_gemini.wire.generate.errors import find_error

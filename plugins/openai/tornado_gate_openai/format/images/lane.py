@@ -14,12 +14,12 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate import REMOVE, passthrough, patch_json
+from tornado_gate.codec.large_json import load_json
 from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError
 from tornado_gate.streams import sse
 from tornado_gate.streams.events import iterate_events
 from tornado_gate.types import Call, ImageRequest, Meter, Reply, UpstreamResponse, VerbatimRequest, WireRequest
-from tornado_gate.types.large_json import load_json
 from tornado_gate.types.value import Value, replace
 from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
 from tornado_gate_openai.fields.image_inputs import is_input_style

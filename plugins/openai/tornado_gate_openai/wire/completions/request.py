@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import ChatRequest, Message, Text
-from tornado_gate.wire import formats
+from tornado_gate_openai.wire import formats
 from tornado_gate_openai.wire.chat.parts import select_unknown
 
 WIRE_FORMAT: Final = formats.OPENAI_COMPLETIONS

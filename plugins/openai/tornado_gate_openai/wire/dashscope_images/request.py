@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from tornado_gate.http.fetch.pictures import parse_image_source
 from tornado_gate.types import Data, ImageRequest, Link
-from tornado_gate.wire import formats
+from tornado_gate_openai.wire import formats
 
 WIRE_FORMAT: Final = formats.DASHSCOPE_IMAGES
 

@@ -15,7 +15,7 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.http.fetch.pictures import check, parse_image_source, read_image
 from tornado_gate.types import Call, Data, FileSource, ImageRequest, Link, Upload
 from tornado_gate.types.value import Value
-from tornado_gate.wire import formats
+from tornado_gate_openai.wire import formats
 from tornado_gate_openai.wire.images.request import read_fields, render_shared_fields
 
 EDITS: Final = formats.OPENAI_IMAGE_EDITS

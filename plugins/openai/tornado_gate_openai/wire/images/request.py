@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ImageRequest
-from tornado_gate.wire import formats
+from tornado_gate_openai.wire import formats
 from tornado_gate_openai.wire.images.families import NO_FAMILY, find_family_by_model
 
 WIRE_FORMAT: Final = formats.OPENAI_IMAGES

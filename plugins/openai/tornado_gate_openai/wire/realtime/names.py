@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Final
 
-from tornado_gate.wire import formats
+from tornado_gate_openai.wire import formats
 
 WIRE_FORMAT: Final = formats.OPENAI_REALTIME
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tornado_gate.types import Citation
-from tornado_gate.wire import formats
+from tornado_gate_openai.wire import formats
 from tornado_gate_openai.wire.chat.citations import find_span
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Audio, Data, File, FileReference, Image, Link, Part, Refusal, Source, Text, VendorPart
-from tornado_gate.wire import formats
+from tornado_gate_openai.wire import formats
 from tornado_gate_openai.wire.chat import parts as chat_parts
 from tornado_gate_openai.wire.chat.parts import add_extra, drop_none
 

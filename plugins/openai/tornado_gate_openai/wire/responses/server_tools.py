@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, Citation, ServerTool, ServerToolUse, Tool, VendorPart, VendorTool
 from tornado_gate.types.value import replace
-from tornado_gate.wire import formats
 from tornado_gate.wire.server_tools import list_others, read_domains, read_location, take_server_tool
+from tornado_gate_openai.wire import formats
 
 CALL_TYPES: Final[Mapping[str, tuple[str, str]]] = {
     "web_search": ("web_search_call", "ws"),

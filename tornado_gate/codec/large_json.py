@@ -7,20 +7,14 @@ orjson parses them one after the other, a long string in slices. The result is t
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from functools import partial
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator
+from typing import Any, Final
 
 import msgspec
 import orjson
 
-Result = TypeVar("Result")
+from tornado_gate.types.wire import WHOLE_BYTES, invalid_json_error
 
-WHOLE_BYTES: Final = 2 * 1024 * 1024
-"""Texts up to this length are parsed in one call."""
 SLICE_BYTES: Final = 1024 * 1024
 BATCH_ITEMS: Final = 10_000
 ITEMS_AT_ONCE: Final = 100
@@ -30,7 +24,6 @@ _OTHER_STARTS: Final = b"-0123456789tfn"
 _LONGEST_PAIR: Final = 12
 """The length of a surrogate pair as two escapes."""
 
-_THREAD: Final = ThreadPoolExecutor(1, "answers")  # it starts with the first large answer
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -47,13 +40,12 @@ def load_json(raw: bytes | memoryview) -> Any:
         raise orjson.JSONDecodeError("it is nested too deeply", "", 0) from None
 
 
-async def run_alone(function: Callable[..., Result], *arguments: Any) -> Result:
-    """The result of a function that processes a large answer, in the one thread that all of them share.
-
-    Several threads would delay the event loop several times as long, because Python runs one at a time. Context variables are
-    those of the caller.
-    """
-    return await asyncio.get_running_loop().run_in_executor(_THREAD, partial(copy_context().run, function, *arguments))
+def load_upstream_json(body: bytes | memoryview, provider: str = "") -> Any:
+    """The value of an upstream's body. `provider` is its name for the error message. Raises UpstreamError."""
+    try:
+        return load_json(body)
+    except orjson.JSONDecodeError as error:
+        raise invalid_json_error(provider) from error
 
 
 def exceeds(value: Any, most: int) -> bool:

@@ -1,6 +1,6 @@
-"""Counts the requests of provider entries that run and wait, in all processes of a machine, in the store of the limits.
+"""Counts running and waiting requests of provider entries in all processes of a machine, in the store of limits.
 
-What a process has counted that was killed becomes free. While the store cannot be used, each process counts its own requests.
+The requests of a process that was killed are removed. While the store cannot be used, each process counts its own requests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ANY_MOMENT: Final = Moment(0, 0, 0)
 """Open requests are counted without a time."""
 
 
-class SharedPlaces:
+class SharedSlots:
     """The counters of one provider entry. `running` and `waiting` are the requests of this process that the store counts."""
 
     def __init__(self, provider: str, store: EmbeddedStore) -> None:
@@ -35,10 +35,10 @@ class SharedPlaces:
         self._warned_at = float("-inf")
         self._locked_since: float | None = None
 
-    def take(self, most: int, running: int) -> bool:
-        """Count a request that runs, if fewer than `most` do; `running` are those of this process. Returns whether it may run.
+    def take_slot(self, most: int, running: int) -> bool:
+        """Count a running request if fewer than `most` run. Return whether it may run.
 
-        It is not while another process has the store just now.
+        `running` is the number of running requests of this process. A request may not run while another process has the store.
         """
         try:
             is_counted = bool(self._add("running", most))
@@ -48,22 +48,22 @@ class SharedPlaces:
         self.running += is_counted
         return is_counted
 
-    def wait(self, most: int, waiting: int) -> int:
-        """Count a request that waits, if fewer than `most` do; `waiting` are those of this process. Returns how many wait then.
+    def add_waiting(self, most: int, waiting: int) -> int:
+        """Count a waiting request if fewer than `most` wait. Return the new number of waiting requests; 0 if it is rejected.
 
-        0 if it is refused. A store that another process has just now does not refuse it.
+        `waiting` is the number of waiting requests of this process. While another process has the store, the request may wait.
         """
         try:
-            found = self._add("waiting", most)
+            count = self._add("waiting", most)
         except StoreUnavailable as error:
             self._warn(error)
             return waiting + 1 if waiting < most else 0
-        if found:
+        if count:
             self.waiting += 1
-        return waiting + 1 if found is None else found
+        return waiting + 1 if count is None else count
 
     def count_waiting(self) -> int:
-        """How many requests of all processes wait; 0 if that is unknown."""
+        """Return the number of waiting requests of all processes; 0 if it is unknown."""
         try:
             return self._add("waiting", _NO_LIMIT, 0) or 0
         except StoreUnavailable as error:
@@ -71,7 +71,7 @@ class SharedPlaces:
             return 0
 
     def correct(self, running: int, waiting: int) -> None:
-        """Return what the store counts beyond the requests of this process."""
+        """Lower the counts of the store to the requests that this process still has."""
         if running < self.running:
             self._return("running", self.running - running)
             self.running = running
@@ -83,7 +83,7 @@ class SharedPlaces:
         self._store.change((_make_bound(self._provider, name, 0),), (-count,), _ANY_MOMENT)
 
     def _add(self, name: str, most: int, amount: int = 1) -> int | None:
-        """The new count; 0 if it would exceed `most`, None if another process has the store. Raises StoreUnavailable."""
+        """Return the new count; 0 if it would exceed `most`, None if another process has the store. Raises StoreUnavailable."""
         outcome = self._store.try_reserve((_make_bound(self._provider, name, most),), (amount,))
         if outcome is None:
             self._check_lock()
@@ -92,7 +92,7 @@ class SharedPlaces:
         return 0 if outcome.moment is None else outcome.levels[0].used
 
     def _check_lock(self) -> None:
-        """Another process has the lock. Raises StoreUnavailable if that lasts: it was stopped."""
+        """Raise StoreUnavailable if another process has had the lock for long, because it was stopped."""
         now = time.monotonic()
         if self._locked_since is None:
             self._locked_since = now

@@ -7,12 +7,25 @@ from __future__ import annotations
 
 from typing import Final
 
-ANTHROPIC_MESSAGES: Final = "anthropic-messages"
+from tornado_gate.wire.conversation_formats import OPENAI_CHAT, OPENAI_RESPONSES
+
+__all__ = [
+    "DASHSCOPE_IMAGES",
+    "OPENAI_CHAT",
+    "OPENAI_COMPACTIONS",
+    "OPENAI_COMPLETIONS",
+    "OPENAI_EMBEDDINGS",
+    "OPENAI_IMAGES",
+    "OPENAI_IMAGE_EDITS",
+    "OPENAI_INPUT_TOKENS",
+    "OPENAI_MODERATIONS",
+    "OPENAI_REALTIME",
+    "OPENAI_RESPONSES",
+    "OPENAI_SPEECH",
+    "OPENAI_TRANSCRIPTIONS",
+]
+
 DASHSCOPE_IMAGES: Final = "dashscope-images"
-GEMINI_EMBEDDINGS: Final = "gemini-embeddings"
-GEMINI_GENERATE: Final = "gemini-generate"
-GEMINI_INTERACTIONS: Final = "gemini-interactions"
-OPENAI_CHAT: Final = "openai-chat"
 OPENAI_COMPACTIONS: Final = "openai-compactions"
 OPENAI_COMPLETIONS: Final = "openai-completions"
 OPENAI_EMBEDDINGS: Final = "openai-embeddings"
@@ -21,6 +34,5 @@ OPENAI_IMAGES: Final = "openai-images"
 OPENAI_INPUT_TOKENS: Final = "openai-input-tokens"
 OPENAI_MODERATIONS: Final = "openai-moderations"
 OPENAI_REALTIME: Final = "openai-realtime"
-OPENAI_RESPONSES: Final = "openai-responses"
 OPENAI_SPEECH: Final = "openai-speech"
 OPENAI_TRANSCRIPTIONS: Final = "openai-transcriptions"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tornado_gate.types import large_json
-from tornado_gate.types.large_json import dump_json, load_json, load_text
+from tornado_gate.codec import large_json
+from tornado_gate.codec.large_json import dump_json, load_json, load_text
 
 TEXTS = st.text(alphabet=st.sampled_from('a"\\/é€😀\n\t\x1f u0dD8'), max_size=40)
 VALUES = st.recursive(
