@@ -13,10 +13,10 @@ from bench.side import NotStarted
 
 def main(options: argparse.Namespace) -> int:
     cases = [CASES_BY_NAME[name] for name in options.cases] or list(CASES)
-    print(f"{'':12}" + "".join(f"{name:>12}" for name in (*COUNTS, "background")))
+    print(f"{'':12}" + "".join(f"{name:>12}" for name in (*COUNTS, "mean")))
     try:
         for case, cost in count_cases(cases):
-            figures = (*cost.counts.values(), cost.background)
+            figures = (*cost.counts.values(), cost.mean)
             print(f"{case.name:12}" + "".join(f"{figure:12,}" for figure in figures), flush=True)
     except (NotStarted, BadAnswer) as error:
         print(f"measurement failed: {error}", file=sys.stderr)

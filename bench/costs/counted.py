@@ -1,59 +1,154 @@
 """Runs the gateway's command and counts what its main thread executes for each request. Used by bench/costs/measure.py.
 
-Usage: python -m bench.costs.counted FOLDER -- ARGUMENTS OF tornado-gate. SIGRTMIN begins counting, SIGRTMIN+1 ends it. Each creates
-a file in FOLDER: `begun`, and `counts.json` with the sums at the beginning of each request. (SIGUSR1 and SIGUSR2 are the gateway's.)
+Usage: python -m bench.costs.counted FOLDER -- ARGUMENTS OF tornado-gate. Signals control it, and each is confirmed by a file in FOLDER:
 
-A request begins when the event loop calls `data_received` with data that begins as a request does. This is a method of
-asyncio.Protocol, so it is independent of the gateway's own functions.
+- SIGRTMIN begins to count.
+- SIGRTMIN+1 ends the requests, and runs the timers that fired meanwhile.
+- SIGRTMIN+2 ends the timers. Its file has the sums at the beginning of each request and at the other two signals.
+
+(SIGUSR1 and SIGUSR2 are the gateway's own.) A request begins when the event loop calls `data_received` with data that begins as a
+request does. This is a method of asyncio.Protocol, so it is independent of the gateway's own functions.
+
+Nothing that is counted may depend on the speed of the machine. So from the first to the last signal the clocks of Python stand still:
+they decide in which bucket of a histogram or slot of a timer wheel a value is. Timers that fire wait for the second signal.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import dis
+import itertools
 import json
 import os
-import random
 import signal
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
+
+import uvloop
 
 from tornado_gate.cli import main
 
 REQUEST = b"POST /"
 RESUME = dis.opmap.get("RESUME", -1)
 IS_COROUTINE = 0x80  # inspect.CO_COROUTINE
+CLOCKS = {
+    name: getattr(time, name)
+    for name in ("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns", "perf_counter_ns")
+}
+
+
+def stop_clocks() -> None:
+    """Replace the clocks by C functions that return the current time, so that no bytecode is added.
+
+    `conjugate` counts as a C call, as a clock does. `__next__` does not count, as the time of a loop does not.
+    """
+    for name, clock in CLOCKS.items():
+        setattr(time, name, clock().conjugate)
+    uvloop.Loop.time = itertools.repeat(asyncio.get_running_loop().time()).__next__  # type: ignore[method-assign]
+
+
+def start_clocks() -> None:
+    for name, clock in CLOCKS.items():
+        setattr(time, name, clock)
+    del uvloop.Loop.time
+
+
+class ParkedTimers:
+    """The timers that have fired while `is_parking`. Its own functions are in `uncounted`."""
+
+    def __init__(self) -> None:
+        self.is_parking = False
+        self.uncounted: set[CodeType] = set()
+        self._parked: list[Callable[[], None]] = []
+
+    def install(self) -> None:
+        """Replace `call_later` of the loop, which its `call_at` calls too."""
+        start_timer = uvloop.Loop.call_later
+
+        def call_later(
+            loop: asyncio.AbstractEventLoop,
+            delay: float,
+            callback: Callable[..., object],
+            *args: Any,
+            context: contextvars.Context | None = None,
+        ) -> asyncio.TimerHandle:
+            own = context or contextvars.copy_context()
+
+            def fire() -> None:
+                if self.is_parking:
+                    self._parked.append(resume)
+                else:
+                    callback(*args)
+
+            def resume() -> None:
+                if not handle.cancelled():
+                    loop.call_soon(callback, *args, context=own)
+
+            self.uncounted |= {fire.__code__, resume.__code__}
+            handle = start_timer(loop, delay, fire, context=own)
+            return handle
+
+        self.uncounted.add(call_later.__code__)
+        uvloop.Loop.call_later = call_later  # type: ignore[method-assign,assignment]
+
+    def run(self) -> None:
+        """Run the timers in the next turn of the loop."""
+        parked, self._parked[:] = list(self._parked), []
+        for resume in parked:
+            resume()
 
 
 class Counter:
-    """The sums of bytecodes, Python calls, C calls and created coroutines, and their values at the beginning of each request."""
+    """The sums of bytecodes, Python calls, C calls and created coroutines."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, timers: ParkedTimers) -> None:
         self._folder = folder
+        self._timers = timers
+        self._uncounted = timers.uncounted
         self._bytecodes = self._calls = self._c_calls = self._coroutines = 0
-        self._beginnings: list[tuple[int, ...]] = []
+        self._sums: list[tuple[int, ...]] = []
 
     def begin(self, *_: Any) -> None:
-        self.__init__(self._folder)  # type: ignore[misc]
+        self._sums = []
+        stop_clocks()
+        self._timers.is_parking = True
         sys.setprofile(self._profile)
         sys.settrace(self._trace)
-        self._write("begun", [])
+        self._confirm("begun")
+
+    def end_requests(self, *_: Any) -> None:
+        self._note_sums()
+        self._timers.run()
+        self._confirm("requested")
 
     def end(self, *_: Any) -> None:
         sys.settrace(None)
         sys.setprofile(None)
-        self._write("counts.json", self._beginnings)
+        self._note_sums()
+        self._timers.is_parking = False
+        start_clocks()
+        self._timers.run()
+        self._confirm("ended")
 
-    def _write(self, name: str, value: Any) -> None:
+    def _note_sums(self) -> None:
+        self._sums.append((self._bytecodes, self._calls, self._c_calls, self._coroutines))
+
+    def _confirm(self, name: str) -> None:
         draft = self._folder / "draft"
-        draft.write_text(json.dumps(value), encoding="ascii")
+        draft.write_text(json.dumps(self._sums), encoding="ascii")
         os.replace(draft, self._folder / name)
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """Called at each call of a Python function and each resumption of a coroutine or generator."""
+        """Called at each call of a Python function, and each time that a coroutine or generator continues."""
+        if frame.f_code in self._uncounted:
+            return None
         if frame.f_code.co_name == "data_received" and is_beginning(frame):
-            self._beginnings.append((self._bytecodes, self._calls, self._c_calls, self._coroutines))
+            self._note_sums()
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._trace_opcode
 
@@ -63,6 +158,8 @@ class Counter:
         return self._trace_opcode
 
     def _profile(self, frame: FrameType, event: str, argument: Any) -> None:
+        if frame.f_code in self._uncounted:
+            return
         if event == "call":
             self._calls += 1
             if frame.f_code.co_flags & IS_COROUTINE and is_first_step(frame):
@@ -76,7 +173,8 @@ def is_beginning(frame: FrameType) -> bool:
     names = frame.f_code.co_varnames
     data = frame.f_locals.get(names[1]) if len(names) > 1 else None
     caller = frame.f_back
-    return isinstance(data, bytes) and data.startswith(REQUEST) and (caller is None or caller.f_code.co_name != "data_received")
+    is_passed_on = caller is not None and caller.f_code.co_name == "data_received"
+    return isinstance(data, bytes) and data.startswith(REQUEST) and not is_passed_on
 
 
 def is_first_step(frame: FrameType) -> bool:
@@ -86,9 +184,10 @@ def is_first_step(frame: FrameType) -> bool:
 
 
 if __name__ == "__main__":
-    counter = Counter(Path(sys.argv[1]))
+    timers = ParkedTimers()
+    timers.install()
+    counter = Counter(Path(sys.argv[1]), timers)
     sys.argv = ["tornado-gate", *sys.argv[3:]]
-    random.seed(0)
-    signal.signal(signal.SIGRTMIN, counter.begin)
-    signal.signal(signal.SIGRTMIN + 1, counter.end)
+    for number, handler in enumerate((counter.begin, counter.end_requests, counter.end)):
+        signal.signal(signal.SIGRTMIN + number, handler)
     main()

@@ -1,24 +1,25 @@
 """Sends requests one after the other to a gateway that counts (bench/costs/counted.py), and returns what one of them costs.
 
-The cost is the median of the requests, because timers of the gateway (metrics, batches of log lines) run in some of them. What
-they add is `background`: the sum of all requests minus the number of requests times the median, for one request. It depends on time,
-so it is shown and not compared.
-
-Large requests are written in pieces while the gateway's process is stopped, so that it always reads the same pieces.
+The gateway's process is idle before each request, so that all work for the previous one has ended. Large requests are written in
+pieces while the process is stopped, so that it always reads the same pieces. The cost is that of the cheapest request: the others
+have the same, and in addition for example the wake-up of the thread that writes a batch of log lines.
 """
 
 from __future__ import annotations
 
+import fcntl
 import http.client
 import json
 import os
 import signal
 import socket
-import statistics
+import sys
 import tempfile
+import termios
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from bench.costs.cases import CostCase
@@ -26,10 +27,10 @@ from bench.load import BadAnswer
 from bench.side import CORES, RunningSide, load_facts, run_side, run_upstream
 
 COUNTS = ("bytecodes", "calls", "c_calls", "coroutines")
-WARM_UPS = 20
+WARM_UPS = 5
 PIECE_BYTES = 48 * 1024  # less than the receive buffer of a new connection
 PATIENCE_SECONDS = 60.0
-POLL_SECONDS = 0.002
+POLL_SECONDS = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class RequestCost:
     """What the gateway's main thread executes for one request."""
 
     counts: dict[str, int]
-    background: int  # bytecodes of timers, for one request
+    mean: int  # bytecodes of all requests and of the timers that fired meanwhile, for one request
 
 
 class CountedConnection:
@@ -56,7 +57,7 @@ class CountedConnection:
         self._socket.close()
 
     def ask(self) -> None:
-        """Send the request and read the response. Raises BadAnswer."""
+        """Send the request, read the response, and wait until the gateway is idle. Raises BadAnswer."""
         if len(self._request) < PIECE_BYTES // 4:
             self._socket.sendall(self._request)
         else:
@@ -66,9 +67,12 @@ class CountedConnection:
         body = response.read()
         if response.status != self._case.status or not body.rstrip().endswith(self._case.ends):
             raise BadAnswer(f"{self._case.name}: status {response.status}: {body[:200].decode(errors='replace')}")
+        wait_until_idle(self._process)
         if response.will_close:
             self._socket.close()
+            wait_until_idle(self._process)
             self._connect()
+            wait_until_idle(self._process)
 
     def _send_in_pieces(self) -> None:
         for start in range(0, len(self._request), PIECE_BYTES):
@@ -76,18 +80,15 @@ class CountedConnection:
             os.kill(self._process, signal.SIGSTOP)
             try:
                 self._socket.sendall(piece)
-                self._wait_for_unread(len(piece))
+                self._wait_until_received()
             finally:
                 os.kill(self._process, signal.SIGCONT)
-            self._wait_for_unread(0)
+            wait_until_idle(self._process)
 
-    def _wait_for_unread(self, count: int) -> None:
-        """Wait until the kernel holds that many bytes that the gateway has not read."""
-        address = f":{self._port:04X} 0100007F:{self._socket.getsockname()[1]:04X} "
+    def _wait_until_received(self) -> None:
+        """Wait until the gateway's kernel has acknowledged all that was sent."""
         for _ in poll():
-            lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()
-            queues = [line.split()[4] for line in lines if address in line]
-            if queues and int(queues[0].partition(":")[2], 16) == count:
+            if not int.from_bytes(fcntl.ioctl(self._socket, termios.TIOCOUTQ, bytes(4)), sys.byteorder):
                 return
 
 
@@ -100,40 +101,74 @@ def poll() -> Iterator[None]:
     raise BadAnswer(f"the gateway did not respond within {PATIENCE_SECONDS:.0f} s")
 
 
-def signal_counter(side: RunningSide, number: int, file: Path) -> str:
-    """Send a signal to the gateway and return the file that it writes."""
-    os.kill(side.process, number)
+def wait_until_idle(process: int) -> None:
+    """Wait until all threads of a process sleep, and have not run since the last look. Raises BadAnswer."""
+    last = None
     for _ in poll():
-        if file.exists():
-            text = file.read_text(encoding="ascii")
-            file.unlink()
-            return text
-    raise AssertionError
+        now = [read_state(path) for path in Path(f"/proc/{process}/task").glob("*/status")]
+        if now == last and all(state.startswith("S") for state in now):
+            return
+        last = now
+
+
+def read_state(status: Path) -> str:
+    """Return the state of a thread and how often it has run."""
+    try:
+        lines = status.read_text(encoding="ascii").splitlines()
+    except OSError:  # the thread has ended
+        return ""
+    return "".join(line.partition("\t")[2] for line in lines if line.startswith("State") or "ctxt_switches" in line)
+
+
+class CounterControl:
+    """Controls bench/costs/counted.py by signals."""
+
+    def __init__(self, process: int, folder: Path) -> None:
+        self._process, self._folder = process, folder
+
+    def begin(self) -> None:
+        self._signal(0, "begun")
+
+    def end(self) -> list[list[int]]:
+        """Return the sums at the beginning of each request, at the end of the last, and after the timers."""
+        self._signal(1, "requested")
+        wait_until_idle(self._process)
+        sums: list[list[int]] = json.loads(self._signal(2, "ended"))
+        return sums
+
+    def _signal(self, number: int, name: str) -> str:
+        file = self._folder / name
+        os.kill(self._process, signal.SIGRTMIN + number)
+        for _ in poll():
+            if file.exists():
+                break
+        text = file.read_text(encoding="ascii")
+        file.unlink()
+        return text
 
 
 def count_case(side: RunningSide, case: CostCase, folder: Path) -> RequestCost:
     """Return the cost of a request of the case. Raises BadAnswer."""
     connection = CountedConnection(side, case)
+    control = CounterControl(side.process, folder)
     try:
         for _ in range(WARM_UPS):
             connection.ask()
-        signal_counter(side, signal.SIGRTMIN, folder / "begun")
-        for _ in range(case.requests + 1):
+        control.begin()
+        for _ in range(case.requests):
             connection.ask()
-        sums = json.loads(signal_counter(side, signal.SIGRTMIN + 1, folder / "counts.json"))
+        sums = control.end()
     finally:
         connection.close()
-    if len(sums) != case.requests + 1:
-        raise BadAnswer(f"{len(sums)} of {case.requests + 1} requests were seen to begin: see bench/costs/counted.py")
+    if len(sums) != case.requests + 2:
+        raise BadAnswer(f"{len(sums) - 2} of {case.requests} requests were seen to begin: see bench/costs/counted.py")
     return summarize(sums)
 
 
 def summarize(sums: list[list[int]]) -> RequestCost:
-    """Return the cost of one request from the sums at the beginning of each."""
-    costs = [[after - before for before, after in zip(first, then, strict=True)] for first, then in zip(sums, sums[1:])]
-    medians = [statistics.median_low(column) for column in zip(*costs, strict=True)]
-    mean = (sums[-1][0] - sums[0][0]) / len(costs)
-    return RequestCost(dict(zip(COUNTS, medians, strict=True)), round(mean - medians[0]))
+    """Return the cost of one request from the sums that the counter noted."""
+    *costs, _ = [tuple(after - before for before, after in zip(first, then, strict=True)) for first, then in pairwise(sums)]
+    return RequestCost(dict(zip(COUNTS, min(costs), strict=True)), round((sums[-1][0] - sums[0][0]) / len(costs)))
 
 
 def count_cases(cases: Iterable[CostCase]) -> Iterator[tuple[CostCase, RequestCost]]:
