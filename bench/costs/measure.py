@@ -37,7 +37,7 @@ POLL_SECONDS = 0.0005
 class RequestCost:
     """What the gateway's main thread executes for one request."""
 
-    counts: dict[str, int]
+    counts: tuple[int, ...]  # in the order of COUNTS
     mean: int  # bytecodes of all requests and of the timers that fired meanwhile, for one request
 
 
@@ -168,7 +168,7 @@ def count_case(side: RunningSide, case: CostCase, folder: Path) -> RequestCost:
 def summarize(sums: list[list[int]]) -> RequestCost:
     """Return the cost of one request from the sums that the counter noted."""
     *costs, _ = [tuple(after - before for before, after in zip(first, then, strict=True)) for first, then in pairwise(sums)]
-    return RequestCost(dict(zip(COUNTS, min(costs), strict=True)), round((sums[-1][0] - sums[0][0]) / len(costs)))
+    return RequestCost(min(costs), round((sums[-1][0] - sums[0][0]) / len(costs)))
 
 
 def count_cases(cases: Iterable[CostCase]) -> Iterator[tuple[CostCase, RequestCost]]:
