@@ -1,7 +1,7 @@
 """Prints what one request executes on the gateway's main thread, and compares it with bench/costs.json.
 
-Usage: python -m bench.costs [--update] [CASE ...]. The exit code is 1 if a count is above its number, or 1 % below; 2 if a measurement
-failed. `--update` writes lower numbers; it never raises one. docs/costs.md has the rules.
+Usage: python -m bench.costs [--update] [CASE ...]. The exit code is 1 if a count is above its number, or 1 % below; 2 if a
+measurement failed. `--update` writes lower numbers; it never raises one. docs/costs.md has the rules.
 """
 
 from __future__ import annotations

@@ -10,17 +10,24 @@ from bench.cases import QUESTION_AT_ONCE, dump_json, make_chat_body
 from bench.peers.ours import CONF, KEY
 
 LIMITED_KEY = "bench-key-of-a-limited-caller"
-PLAIN = CONF.replace(
-    "models:\n",
-    """models:
+PLAIN = (
+    CONF.replace(
+        "models:\n",
+        """models:
   pair: {targets: [{provider: mock, model: mocked}, {provider: other, model: mocked}]}
 """,
-).replace(
-    "models:\n", """  other: {plugin: openai, base_url: "http://127.0.0.1:$upstream/v1", api_key: bench-key}
+    )
+    .replace(
+        "models:\n",
+        """  other: {plugin: openai, base_url: "http://127.0.0.1:$upstream/v1", api_key: bench-key}
 models:
-""", 1
-).replace(
-    "keys: [", f"keys: [{{name: limited, key: {LIMITED_KEY}, requests_per_minute: 1000000, tokens_per_minute: 1000000000}}, "
+""",
+        1,
+    )
+    .replace(
+        "keys: [",
+        f"keys: [{{name: limited, key: {LIMITED_KEY}, requests_per_minute: 1000000, tokens_per_minute: 1000000000}}, ",
+    )
 )
 GUARDED = CONF.replace("openai: true", "openai: true, redact: {required: true}")
 OPENAI = "/v1/chat/completions"
@@ -70,10 +77,10 @@ CASES = (
     ),
     CostCase(name="40kb", title="100 messages, 40 KB", body=make_chat_body(101)),
     CostCase(name="1001", title="1,001 messages, 400 KB", body=make_chat_body(1001), requests=11),
-    CostCase(name="1mb", title="1 MB of text in one message", body=make_chat_body(1, text="word " * 200_000), requests=11),
     CostCase(
-        name="401", title="unknown key", body=CHAT, headers={"Authorization": "Bearer nobody"}, status=401
+        name="1mb", title="1 MB of text in one message", body=make_chat_body(1, text="word " * 200_000), requests=11
     ),
+    CostCase(name="401", title="unknown key", body=CHAT, headers={"Authorization": "Bearer nobody"}, status=401),
     CostCase(
         name="limits",
         title="limits of requests and tokens",

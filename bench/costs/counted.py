@@ -1,6 +1,6 @@
 """Runs the gateway's command and counts what its main thread executes for each request. Used by bench/costs/measure.py.
 
-Usage: python -m bench.costs.counted FOLDER -- ARGUMENTS OF tornado-gate. Signals control it, and each is confirmed by a file in FOLDER:
+Usage: python -m bench.costs.counted FOLDER -- ARGUMENTS OF tornado-gate. Signals control it; a file in FOLDER confirms each:
 
 - SIGRTMIN begins to count.
 - SIGRTMIN+1 ends the requests, and runs the timers that fired meanwhile.
@@ -9,8 +9,8 @@ Usage: python -m bench.costs.counted FOLDER -- ARGUMENTS OF tornado-gate. Signal
 (SIGUSR1 and SIGUSR2 are the gateway's own.) A request begins when the event loop calls `data_received` with data that begins as a
 request does. This is a method of asyncio.Protocol, so it is independent of the gateway's own functions.
 
-Nothing that is counted may depend on the speed of the machine. So from the first to the last signal the clocks of Python stand still:
-they decide in which bucket of a histogram or slot of a timer wheel a value is. Timers that fire wait for the second signal.
+Nothing that is counted may depend on the speed of the machine. So from the first to the last signal the clocks of Python stand
+still: they decide in which bucket of a histogram or slot of a timer wheel a value is. Timers that fire wait for SIGRTMIN+1.
 """
 
 from __future__ import annotations

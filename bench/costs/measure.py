@@ -167,7 +167,9 @@ def count_case(side: RunningSide, case: CostCase, folder: Path) -> RequestCost:
 
 def summarize(sums: list[list[int]]) -> RequestCost:
     """Return the cost of one request from the sums that the counter noted."""
-    *costs, _ = [tuple(after - before for before, after in zip(first, then, strict=True)) for first, then in pairwise(sums)]
+    *costs, _ = [
+        tuple(after - before for before, after in zip(first, then, strict=True)) for first, then in pairwise(sums)
+    ]
     return RequestCost(min(costs), round((sums[-1][0] - sums[0][0]) / len(costs)))
 
 

@@ -1,7 +1,7 @@
 """The fixed numbers in bench/costs.json, and the raises in docs/costs.md that explain them.
 
-A case has three rows of numbers, one for each of `COUNTS`: `first` is what was counted when the case was added, `saved` is the sum of
-what `--update` has lowered since, and `now` is what a request may execute. `now` is `first` less `saved` plus the raises in
+A case has three rows of numbers, one for each of `COUNTS`: `first` is what was counted when the case was added, `saved` is the
+sum of what `--update` has lowered since, and `now` is what a request may execute. `now` is `first` less `saved` plus the raises in
 docs/costs.md, so a number cannot grow without a line that says for what.
 """
 
@@ -25,6 +25,7 @@ LIBRARIES = ("cachetools", "marshmallow", "pluggy", "prometheus-client", "tornad
 """The libraries with Python code on the path of a request. Compiled ones execute no bytecode."""
 MIN_GAIN = 0.01
 LIBRARY_TOLERANCE = 0.03
+RAISE = "If a feature needs them, write its line into docs/costs.md and its numbers into `now` in bench/costs.json:"
 UPDATE = ".venv/bin/python -m bench.costs --update"
 Numbers = tuple[int, ...]
 
@@ -87,9 +88,7 @@ def read_record(path: Path = RECORD) -> Record:
 def write_record(record: Record, path: Path = RECORD) -> None:
     """Write the record with one line for each row of numbers."""
     head = {"python": record.environment.python, "libraries": record.environment.libraries, "counts": COUNTS}
-    cases = {
-        name: {"first": case.first, "saved": case.saved, "now": case.now} for name, case in record.cases.items()
-    }
+    cases = {name: {"first": case.first, "saved": case.saved, "now": case.now} for name, case in record.cases.items()}
     text = json.dumps({**head, "cases": cases}, indent=2)
     text = re.sub(r"\[[^\[\]]*\]", lambda found: " ".join(found[0].split()).replace("[ ", "[").replace(" ]", "]"), text)
     path.write_text(text + "\n", encoding="utf-8")
@@ -110,7 +109,9 @@ def parse_raise(line: str) -> Raise:
     except ValueError:
         raise BadRecord(f"docs/costs.md: not `| case | from | to | feature | why |`: {line}") from None
     if len(found.before) != len(COUNTS) or len(found.after) != len(COUNTS) or not feature or not reason:
-        raise BadRecord(f"docs/costs.md: a line has {len(COUNTS)} numbers before and after, a feature and a reason: {line}")
+        raise BadRecord(
+            f"docs/costs.md: a line has {len(COUNTS)} numbers before and after, a feature and a reason: {line}"
+        )
     if not any(after > before for before, after in zip(found.before, found.after, strict=True)):
         raise BadRecord(f"docs/costs.md: the line raises nothing; gains have no line: {line}")
     return found
@@ -151,10 +152,8 @@ def compare(name: str, found: Numbers, record: Record, environment: Environment)
         if tolerance is None:
             continue
         if number > fixed * (1 + tolerance):
-            yield (
-                f"{name}: {number:,} {count}, {fixed:,} are allowed. If a feature needs them, write its line into docs/costs.md and "
-                f"the numbers into bench/costs.json: | {name} | {format_numbers(case.now)} | {format_numbers(found)} | feature | why |"
-            )
+            line = f"| {name} | {format_numbers(case.now)} | {format_numbers(found)} | feature | why |"
+            yield f"{name}: {number:,} {count}, {fixed:,} are allowed. {RAISE} {line}"
         elif not tolerance and number < fixed * (1 - MIN_GAIN):
             yield f"{name}: {number:,} {count} instead of {fixed:,}. Keep the gain: {UPDATE} {name}"
 
