@@ -1,8 +1,8 @@
 """The fixed numbers in bench/costs.json, and the raises in docs/costs.md that explain them.
 
 A case has three rows of numbers, one for each of `COUNTS`: `first` is what was counted when the case was added, `saved` is the
-sum of what `--update` has lowered since, and `now` is what a request may execute. `now` is `first` less `saved` plus the raises in
-docs/costs.md, so a number cannot grow without a line that says for what.
+sum of what `--update` has lowered since, and `now` is what a request may execute. `now` is `first` less `saved` plus the raises
+in docs/costs.md, so a number cannot grow without a line that says for what.
 """
 
 from __future__ import annotations
