@@ -1,8 +1,8 @@
 """Prints the CPU time per request, also as a multiple of a frozen relay's (bench/reference.py). Information without a verdict.
 
-Usage: python -m bench.ratio [--rounds 10] [--seconds 0.4]. Ratios are comparable between machines; both are measured alternately, so
-that other load affects both; shown are lower quartiles, because other load only adds time. They differ by 10 % between runs on
-a busy machine, so `bench.costs` decides whether a request became more expensive.
+Usage: python -m bench.ratio [--rounds 10] [--seconds 0.4]. Ratios are comparable between machines. Both sides are measured
+alternately, so that other load affects both. Lower quartiles are shown, because other load only adds time. They differ by 10 %
+between runs on a busy machine, so `bench.costs` decides whether a request became more expensive.
 """
 
 from __future__ import annotations

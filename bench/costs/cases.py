@@ -47,7 +47,8 @@ class CostCase:
     conf: str = PLAIN
     status: int = 200
     ends: bytes = b"}"  # of the response's body
-    requests: int = 21
+    requests: int = 15
+    tolerance: float = 0.0  # the part by which counts may be higher, because a thread's timing decides some steps
 
     def make_request(self) -> bytes:
         """Return the bytes of the request."""
@@ -76,9 +77,13 @@ CASES = (
         body=make_chat_body(1, stream=True, text=QUESTION_AT_ONCE, anthropic=True),
     ),
     CostCase(name="40kb", title="100 messages, 40 KB", body=make_chat_body(101)),
-    CostCase(name="1001", title="1,001 messages, 400 KB", body=make_chat_body(1001), requests=11),
+    CostCase(name="1001", title="1,001 messages, 400 KB", body=make_chat_body(1001), requests=11, tolerance=0.005),
     CostCase(
-        name="1mb", title="1 MB of text in one message", body=make_chat_body(1, text="word " * 200_000), requests=11
+        name="1mb",
+        title="1 MB of text in one message",
+        body=make_chat_body(1, text="word " * 200_000),
+        requests=11,
+        tolerance=0.005,
     ),
     CostCase(name="401", title="unknown key", body=CHAT, headers={"Authorization": "Bearer nobody"}, status=401),
     CostCase(

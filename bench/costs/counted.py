@@ -11,6 +11,7 @@ request does. This is a method of asyncio.Protocol, so it is independent of the 
 
 Nothing that is counted may depend on the speed of the machine. So from the first to the last signal the clocks of Python stand
 still: they decide in which bucket of a histogram or slot of a timer wheel a value is. Timers that fire wait for SIGRTMIN+1.
+Threads that wait for a time, such as the writers of batches, wait for a notification.
 """
 
 from __future__ import annotations
@@ -23,9 +24,13 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
+import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from tracemalloc import get_traced_memory
 from types import CodeType, FrameType
 from typing import Any
 
@@ -36,26 +41,37 @@ from tornado_gate.cli import main
 REQUEST = b"POST /"
 RESUME = dis.opmap.get("RESUME", -1)
 IS_COROUTINE = 0x80  # inspect.CO_COROUTINE
-CLOCKS = {
-    name: getattr(time, name)
-    for name in ("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns", "perf_counter_ns")
-}
+CLOCKS = ("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns", "perf_counter_ns")
+HOUR_SECONDS = 3600.0
 
 
-def stop_clocks() -> None:
-    """Replace the clocks by C functions that return the current time, so that no bytecode is added.
+class StoppableClocks:
+    """The clocks of Python and of the loop. After a stop they go on from the same time, so that nobody sees a long delay.
 
-    `conjugate` counts as a C call, as a clock does. `__next__` does not count, as the time of a loop does not.
+    A stopped clock is a C function that returns the time, so that no bytecode is added. `conjugate` counts as a C call, as a clock
+    does; `__next__` does not count, as the time of a loop does not.
     """
-    for name, clock in CLOCKS.items():
-        setattr(time, name, clock().conjugate)
-    uvloop.Loop.time = itertools.repeat(asyncio.get_running_loop().time()).__next__  # type: ignore[method-assign]
 
+    def __init__(self) -> None:
+        self._clocks = {name: getattr(time, name) for name in CLOCKS}
+        self._stopped_at = dict.fromkeys(CLOCKS, 0)
+        self._lost = dict.fromkeys(CLOCKS, 0)
 
-def start_clocks() -> None:
-    for name, clock in CLOCKS.items():
-        setattr(time, name, clock)
-    del uvloop.Loop.time
+    def stop(self) -> None:
+        uvloop.Loop.time = itertools.repeat(asyncio.get_running_loop().time()).__next__  # type: ignore[method-assign]
+        for name, clock in self._clocks.items():
+            self._stopped_at[name] = clock()
+            setattr(time, name, (self._stopped_at[name] - self._lost[name]).conjugate)
+
+    def start(self) -> None:
+        for name, clock in self._clocks.items():
+            self._lost[name] += clock() - self._stopped_at[name]
+            setattr(time, name, partial(self._read, name))
+        uvloop.Loop.time = staticmethod(time.monotonic)  # type: ignore[method-assign,assignment]
+
+    def _read(self, name: str) -> float:
+        now: float = self._clocks[name]() - self._lost[name]
+        return now
 
 
 class ParkedTimers:
@@ -67,6 +83,19 @@ class ParkedTimers:
         self._parked: list[Callable[[], None]] = []
 
     def install(self) -> None:
+        self._replace_call_later()
+        self._replace_wait()
+
+    def _replace_wait(self) -> None:
+        """Let threads that wait for a time wait for a notification, so that batches do not depend on the speed."""
+        wait = threading.Condition.wait
+
+        def wait_longer(condition: threading.Condition, timeout: float | None = None) -> bool:
+            return wait(condition, HOUR_SECONDS if timeout is not None and self.is_parking else timeout)
+
+        threading.Condition.wait = wait_longer  # type: ignore[method-assign]
+
+    def _replace_call_later(self) -> None:
         """Replace `call_later` of the loop, which its `call_at` calls too."""
         start_timer = uvloop.Loop.call_later
 
@@ -104,19 +133,25 @@ class ParkedTimers:
 
 
 class Counter:
-    """The sums of bytecodes, Python calls, C calls and created coroutines."""
+    """The sums of bytecodes, Python calls, C calls, created coroutines and allocated bytes.
+
+    A bytecode has allocated what Python's allocators hold more after it than before it. So a copy of a body counts with its size,
+    even if it is freed soon.
+    """
 
     def __init__(self, folder: Path, timers: ParkedTimers) -> None:
         self._folder = folder
         self._timers = timers
+        self._clocks = StoppableClocks()
         self._uncounted = timers.uncounted
-        self._bytecodes = self._calls = self._c_calls = self._coroutines = 0
+        self._bytecodes = self._calls = self._c_calls = self._coroutines = self._allocated = self._held = 0
         self._sums: list[tuple[int, ...]] = []
 
     def begin(self, *_: Any) -> None:
         self._sums = []
-        stop_clocks()
+        self._clocks.stop()
         self._timers.is_parking = True
+        tracemalloc.start()
         sys.setprofile(self._profile)
         sys.settrace(self._trace)
         self._confirm("begun")
@@ -129,14 +164,15 @@ class Counter:
     def end(self, *_: Any) -> None:
         sys.settrace(None)
         sys.setprofile(None)
+        tracemalloc.stop()
         self._note_sums()
         self._timers.is_parking = False
-        start_clocks()
+        self._clocks.start()
         self._timers.run()
         self._confirm("ended")
 
     def _note_sums(self) -> None:
-        self._sums.append((self._bytecodes, self._calls, self._c_calls, self._coroutines))
+        self._sums.append((self._bytecodes, self._calls, self._c_calls, self._coroutines, self._allocated))
 
     def _confirm(self, name: str) -> None:
         draft = self._folder / "draft"
@@ -155,6 +191,10 @@ class Counter:
     def _trace_opcode(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
             self._bytecodes += 1
+            held, _ = get_traced_memory()
+            if held > self._held:
+                self._allocated += held - self._held
+            self._held = held
         return self._trace_opcode
 
     def _profile(self, frame: FrameType, event: str, argument: Any) -> None:

@@ -1,8 +1,8 @@
 """Sends requests one after the other to a gateway that counts (bench/costs/counted.py), and returns what one of them costs.
 
 The gateway's process is idle before each request, so that all work for the previous one has ended. Large requests are written in
-pieces while the process is stopped, so that it always reads the same pieces. The cost is that of the cheapest request: the others
-have the same, and in addition for example the wake-up of the thread that writes a batch of log lines.
+pieces while the process is stopped, so that it always reads the same pieces. The cost is that of the cheapest request: nearly all
+others have the same. The first one after a start, for example, also opens the connection to the upstream.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.costs.cases import CostCase
 from bench.load import BadAnswer
 from bench.side import CORES, RunningSide, load_facts, run_side, run_upstream
 
-COUNTS = ("bytecodes", "calls", "c_calls", "coroutines")
+COUNTS = ("bytecodes", "calls", "c_calls", "coroutines", "allocated")
 WARM_UPS = 5
 PIECE_BYTES = 48 * 1024  # less than the receive buffer of a new connection
 PATIENCE_SECONDS = 60.0
@@ -134,6 +134,7 @@ class CounterControl:
         self._signal(1, "requested")
         wait_until_idle(self._process)
         sums: list[list[int]] = json.loads(self._signal(2, "ended"))
+        wait_until_idle(self._process)
         return sums
 
     def _signal(self, number: int, name: str) -> str:
