@@ -48,8 +48,8 @@ HOUR_SECONDS = 3600.0
 class StoppableClocks:
     """The clocks of Python and of the loop. After a stop they go on from the same time, so that nobody sees a long delay.
 
-    A stopped clock is a C function that returns the time, so that no bytecode is added. `conjugate` counts as a C call, as a clock
-    does; `__next__` does not count, as the time of a loop does not.
+    A stopped clock is a C function that returns the time, so that no bytecode is added. `conjugate` counts as a C call, as a
+    clock does; `__next__` does not count, as the time of a loop does not.
     """
 
     def __init__(self) -> None:
