@@ -58,7 +58,7 @@ class StoppableClocks:
         self._lost = dict.fromkeys(CLOCKS, 0)
 
     def stop(self) -> None:
-        uvloop.Loop.time = itertools.repeat(asyncio.get_running_loop().time()).__next__  # type: ignore[method-assign]
+        uvloop.Loop.time = itertools.repeat(asyncio.get_running_loop().time()).__next__  # type: ignore[method-assign,assignment]
         for name, clock in self._clocks.items():
             self._stopped_at[name] = clock()
             setattr(time, name, (self._stopped_at[name] - self._lost[name]).conjugate)
@@ -93,14 +93,14 @@ class ParkedTimers:
         def wait_longer(condition: threading.Condition, timeout: float | None = None) -> bool:
             return wait(condition, HOUR_SECONDS if timeout is not None and self.is_parking else timeout)
 
-        threading.Condition.wait = wait_longer  # type: ignore[method-assign]
+        threading.Condition.wait = wait_longer  # type: ignore[method-assign,assignment]
 
     def _replace_call_later(self) -> None:
         """Replace `call_later` of the loop, which its `call_at` calls too."""
         start_timer = uvloop.Loop.call_later
 
         def call_later(
-            loop: asyncio.AbstractEventLoop,
+            loop: uvloop.Loop,
             delay: float,
             callback: Callable[..., object],
             *args: Any,
