@@ -21,6 +21,7 @@ from tornado_gate.codec.fields import (
     Array,
     Boolean,
     Declared,
+    File,
     FunctionField,
     Integer,
     Number,
@@ -80,6 +81,14 @@ class SchemaRegistry:
         title = (schema if isinstance(schema, type) else type(schema)).__doc__
         return {"description": make_plain(title), **made} if title else made
 
+    def convert_form(self, schema: Any) -> JsonValue:
+        """Return the JSON schema of a form's fields: no field is null, and each form has the files that are needed."""
+        made = self.convert(schema)
+        declared = (schema() if isinstance(schema, type) else schema).fields.items()
+        files = [name for name, field in declared if isinstance(field, File) and field.needed]
+        properties = {name: _forbid_null(property) for name, property in made["properties"].items()}
+        return {**made, "properties": properties, "required": sorted({*made.get("required", ()), *files})}
+
 
 def make_plain(docstring: str) -> str:
     """Return a docstring as Markdown: its first paragraph on one line."""
@@ -110,6 +119,8 @@ def _describe_field(converter: Any, field: fields.Field[Any], ret: JsonValue, **
 
 def _describe_member(field: fields.Field[Any], described: JsonValue) -> JsonValue:
     """Add the field's declared description and example."""
+    if isinstance(field, Declared) and field.keywords:
+        described = _complete_schema(described, field.keywords)
     if isinstance(field, Declared) and field.description:
         described = {"description": field.description, **described}
     if isinstance(field, Declared) and field.example is not NO_EXAMPLE:
@@ -151,7 +162,7 @@ def _translate_field(converter: Any, field: Any) -> JsonValue | None:
             }
         case Variants():
             return {"anyOf": _list_variants(converter, field)}
-        case FunctionField() | Unchecked():
+        case File() | FunctionField() | Unchecked():
             return {}
     return None
 
@@ -182,3 +193,16 @@ def _allow_null(schema: JsonValue) -> JsonValue:
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     nullable = {**schema, "type": [*kinds, "null"]}
     return {**nullable, "enum": [*schema["enum"], None]} if "enum" in schema else nullable
+
+
+def _forbid_null(schema: JsonValue) -> JsonValue:
+    """Return `schema` without the value null."""
+    if "anyOf" in schema:
+        alternatives = [alternative for alternative in schema["anyOf"] if alternative != {"type": "null"}]
+        others = {name: value for name, value in schema.items() if name != "anyOf"}
+        return {**others, **alternatives[0]} if len(alternatives) == 1 else {**schema, "anyOf": alternatives}
+    if not isinstance(schema.get("type"), list):
+        return schema
+    kinds = [kind for kind in schema["type"] if kind != "null"]
+    strict = {**schema, "type": kinds[0] if len(kinds) == 1 else kinds}
+    return {**strict, "enum": [word for word in schema["enum"] if word is not None]} if "enum" in schema else strict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tornado_gate.types import Route, RouteDescription
+from tornado_gate_openai.fields import image_answers, transcriptions
 from tornado_gate_openai.fields.descriptions import chat, media, stored_objects, videos
 
 
@@ -11,5 +12,6 @@ def describe_route(route: Route) -> RouteDescription | None:
     if route.operation == "videos":
         return videos.describe_route(route)
     found = chat.ROUTES.get(route.path) if route.method == "POST" else None
-    found = found or media.ROUTES.get(f"{route.method} {route.path}")
-    return found or stored_objects.ROUTES.get(f"{route.method} {route.path}")
+    for routes in (image_answers.ROUTES, transcriptions.ROUTES, media.ROUTES, stored_objects.ROUTES):
+        found = found or routes.get(f"{route.method} {route.path}")
+    return found

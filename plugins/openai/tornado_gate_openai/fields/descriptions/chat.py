@@ -11,7 +11,7 @@ from typing import Any, Final
 from tornado_gate.types import JsonSchema, RouteDescription, RouteExample
 from tornado_gate_openai.fields.chat import ChatBodySchema
 from tornado_gate_openai.fields.completions import CompletionBodySchema
-from tornado_gate_openai.fields.descriptions.parts import (
+from tornado_gate_openai.fields.json_schemas import (
     ANY_OBJECT,
     COUNT,
     NULLABLE_TEXT,

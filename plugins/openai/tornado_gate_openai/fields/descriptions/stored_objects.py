@@ -10,7 +10,7 @@ from typing import Final
 
 from tornado_gate.types import JsonSchema, RouteDescription, RouteExample, RouteParameter
 from tornado_gate_openai.fields.descriptions.chat import RESPONSE
-from tornado_gate_openai.fields.descriptions.parts import ANY_OBJECT, COUNT, STRINGS, TEXT, make_list, make_object
+from tornado_gate_openai.fields.json_schemas import ANY_OBJECT, COUNT, STRINGS, TEXT, make_list, make_object
 from tornado_gate_openai.fields.response_items import MAX_NEW_ITEMS
 
 _RESPONSES: Final = "responses"

@@ -9,11 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from tornado_gate.types import JsonSchema, Route, RouteDescription, RouteExample, RouteParameter
-from tornado_gate_openai.fields.descriptions.parts import (
+from tornado_gate_openai.fields.json_schemas import (
     COUNT,
-    FILE,
-    MODEL_MEMBER,
-    NULLABLE_TEXT,
     NUMBER,
     PNG,
     TEXT,
@@ -21,7 +18,7 @@ from tornado_gate_openai.fields.descriptions.parts import (
     make_object,
 )
 from tornado_gate_openai.fields.video_queries import MAX_LIMIT, MAX_WAIT_SECONDS
-from tornado_gate_openai.fields.videos import MAX_URL_LENGTH, VideoBodySchema
+from tornado_gate_openai.fields.videos import RemixBodySchema, VideoBodySchema, VideoFormSchema
 
 _TAG: Final = "videos"
 _TASK: Final = {"task_id": "TASK"}
@@ -54,30 +51,6 @@ _PREFIXED_VIDEO: Final[JsonSchema] = make_object(
     created_at=COUNT,
     model=TEXT,
     videos={"type": "array", "items": make_object(("id", "url"), id=TEXT, url=TEXT, duration=NUMBER)},
-)
-_WEBHOOK: Final[JsonSchema] = {
-    "type": "string",
-    "maxLength": MAX_URL_LENGTH,
-    "description": "An http or https address that gets a `POST` when the task has ended.",
-}
-_MEMBERS: Final[Mapping[str, JsonSchema]] = {
-    "model": MODEL_MEMBER,
-    "image": {"description": "The first picture: an address or base64."},
-    "input_reference": {**make_object(image_url=TEXT, file_id=TEXT), "description": "The first picture."},
-    "duration": {"description": "Seconds."},
-    "seconds": {"description": "Seconds; the vendor's spelling.", "anyOf": [TEXT, NUMBER]},
-    "size": {"description": "`WIDTHxHEIGHT`, in place of `width` and `height`."},
-    "n": {"description": "The number of videos."},
-    "webhook_url": _WEBHOOK,
-}
-_FORM: Final[JsonSchema] = make_object(
-    ("prompt",),
-    model=TEXT,
-    prompt=TEXT,
-    seconds=TEXT,
-    size=TEXT,
-    input_reference={"description": "The first picture.", **FILE},
-    webhook_url=_WEBHOOK,
 )
 _WAIT: Final = RouteParameter(
     name="wait",
@@ -131,8 +104,7 @@ _CREATE: Final = RouteDescription(
     description="Asynchronous: poll the task, follow its events, or send a `webhook_url`.",
     tag=_TAG,
     body=VideoBodySchema,
-    members=_MEMBERS,
-    form=_FORM,
+    form=VideoFormSchema,
     parameters=(_IDEMPOTENCY,),
     answer=_VIDEO,
     examples=(*_CREATE_EXAMPLES, _FORM_EXAMPLE),
@@ -159,9 +131,7 @@ _ROUTES: Final[Mapping[str, RouteDescription]] = {
     "POST /v1/videos/{task_id}/remix": RouteDescription(
         summary="Change a finished video",
         tag=_TAG,
-        body=make_object(
-            ("prompt",), prompt=TEXT, user=NULLABLE_TEXT, metadata={"type": ["object", "null"]}, webhook_url=_WEBHOOK
-        ),
+        body=RemixBodySchema,
         answer=_VIDEO,
         examples=(
             RouteExample(
@@ -196,7 +166,6 @@ def describe_route(route: Route) -> RouteDescription | None:
         summary=f"Create a video task ({kind} to video)",
         tag=_TAG,
         body=VideoBodySchema,
-        members=_MEMBERS,
         parameters=(_IDEMPOTENCY,),
         answer=_PREFIXED_VIDEO,
         examples=examples,
