@@ -1,4 +1,4 @@
-"""Bodies of video requests, and the texts of their responses. Values are not converted.
+"""Bodies of video requests. Values are not converted.
 
 The contract has ``image``, ``duration``, ``width`` and ``height``; openai-python 3.52 has ``input_reference``, ``seconds`` and
 ``size`` (types/video_create_params.py). Every route accepts both, but not with different values.
@@ -27,12 +27,10 @@ from tornado_gate.codec.fields import (
     check,
     describe_type,
     get_schema,
-    make_shape,
 )
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, text_maps
-from tornado_gate.types.text_maps import MEDIA, OTHER, WORD, Shape, Text, TextMap, words
-from tornado_gate.wire.text_shapes import ERROR
+from tornado_gate.types.text_maps import MEDIA, OTHER, WORD, Text, words
 from tornado_gate_openai.fields.images import ReferenceSchema
 
 BOUNDS: Final[Mapping[str, tuple[float, float]]] = {"seconds": (1, 60), "side": (64, 4096), "fps": (1, 60), "n": (1, 4)}
@@ -78,7 +76,7 @@ def _check_webhook(value: Any) -> None:
         raise_invalid("webhook_url", "must not contain a user name or password")
 
 
-_VIDEO_WORDS: Final = words(
+VIDEO_WORDS: Final = words(
     "model", "size", "seconds", "duration", "resolution", "aspect_ratio", "quality", "status", "object", "id", "task_id",
     "remixed_from_video_id", "width", "height", "n", "fps", "seed", "mode", "first_id", "last_id", "type",
 )  # fmt: skip
@@ -86,7 +84,7 @@ _VIDEO_WORDS: Final = words(
 _PICTURE: Final = text_maps.Object(
     kind="other", members={"image_url": MEDIA, "data": MEDIA, **words("file_id", "type", "media_type")}, string=MEDIA
 )
-_PROMPT: Final = Text(kind="user")
+PROMPT_TEXT: Final = Text(kind="user")
 
 
 class VideoBodySchema(BodySchema):
@@ -95,8 +93,8 @@ class VideoBodySchema(BodySchema):
     texts = text_maps.Object(
         kind="other",
         members={
-            **_VIDEO_WORDS,
-            "negative_prompt": _PROMPT,
+            **VIDEO_WORDS,
+            "negative_prompt": PROMPT_TEXT,
             **dict.fromkeys(("images", "first_frame", "last_frame", "image_tail"), _PICTURE),
         },
     )
@@ -104,7 +102,7 @@ class VideoBodySchema(BodySchema):
     model = String(
         required=True, validate=_check_not_blank, text=WORD, description="The name of a model of this gateway."
     )
-    prompt = String(required=True, validate=_check_not_blank, longest=MAX_PROMPT_LENGTH, text=_PROMPT)
+    prompt = String(required=True, validate=_check_not_blank, longest=MAX_PROMPT_LENGTH, text=PROMPT_TEXT)
     image = String(allow_none=True, text=_PICTURE, description="The first picture: an address or base64.")
     input_reference = Object(ReferenceSchema, allow_none=True, text=_PICTURE, description="The first picture.")
     duration = Number(allow_none=True, text=WORD, description="Seconds.")
@@ -150,18 +148,6 @@ class RemixBodySchema(VideoBodySchema):
 
 _VIDEO_SCHEMA: Final = get_schema(VideoBodySchema)
 _REMIX_SCHEMA: Final = get_schema(RemixBodySchema)
-_VIDEO: Final[dict[str, Shape]] = {
-    **_VIDEO_WORDS,
-    "prompt": _PROMPT,
-    "url": WORD,
-    "error": ERROR,
-    "videos": text_maps.Object(kind="other", members=words("id", "url")),
-}
-_ANSWER: Final = text_maps.Object(
-    kind="other", members={**_VIDEO, "data": text_maps.Object(kind="other", members=_VIDEO)}
-)
-VIDEOS: Final = TextMap(request=make_shape(VideoBodySchema), response=_ANSWER, event=_ANSWER)
-"""Addresses of videos in responses are no texts, because the gateway signs them. Files of a form are not reviewed."""
 
 
 def check_video(body: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from tornado_gate_openai.fields import (
     response_answers,
     speech,
     transcriptions,
-    videos,
+    video_answers,
 )
 from tornado_gate_openai.format.references import list_response_references
 
@@ -180,12 +180,12 @@ _TASK_PATH: Final = "/v1/videos/{task_id}"
 
 def _make_task_route(method: str, path: str, wire_format: str = UNIFIED_VIDEOS) -> Route:
     """Return a route for existing tasks."""
-    return Route(method, path, "videos", wire_format=wire_format, model="none", texts=videos.VIDEOS)
+    return Route(method, path, "videos", wire_format=wire_format, model="none", texts=video_answers.VIDEOS)
 
 
 def _make_video_route(path: str, wire_format: str, multipart: Literal["no", "too"]) -> Route:
     """Return a route that starts tasks."""
-    return Route("POST", path, "videos", wire_format=wire_format, multipart=multipart, texts=videos.VIDEOS)
+    return Route("POST", path, "videos", wire_format=wire_format, multipart=multipart, texts=video_answers.VIDEOS)
 
 
 VIDEO_ROUTES: Final[tuple[Route, ...]] = (

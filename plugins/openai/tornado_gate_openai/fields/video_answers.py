@@ -1,4 +1,6 @@
-"""Video tasks, on the unified and on the prefixed routes.
+"""The routes of video tasks, unified and prefixed: the texts of their bodies and responses, and their descriptions.
+
+Addresses of videos in responses are no texts, because the gateway signs them. Files of a form are not reviewed.
 
 Source of the answers: openai-python 3.52, types/video.py; the members of the prefixed routes are the gateway's own.
 """
@@ -8,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tornado_gate.codec.fields import make_shape
 from tornado_gate.types import JsonSchema, Route, RouteDescription, RouteExample, RouteParameter
+from tornado_gate.types.text_maps import WORD, Object, Shape, TextMap, words
+from tornado_gate.wire.text_shapes import ERROR
 from tornado_gate_openai.fields.json_schemas import (
     COUNT,
     NUMBER,
@@ -18,7 +23,23 @@ from tornado_gate_openai.fields.json_schemas import (
     make_object,
 )
 from tornado_gate_openai.fields.video_queries import MAX_LIMIT, MAX_WAIT_SECONDS
-from tornado_gate_openai.fields.videos import RemixBodySchema, VideoBodySchema, VideoFormSchema
+from tornado_gate_openai.fields.videos import (
+    PROMPT_TEXT,
+    VIDEO_WORDS,
+    RemixBodySchema,
+    VideoBodySchema,
+    VideoFormSchema,
+)
+
+_VIDEO: Final[dict[str, Shape]] = {
+    **VIDEO_WORDS,
+    "prompt": PROMPT_TEXT,
+    "url": WORD,
+    "error": ERROR,
+    "videos": Object(kind="other", members=words("id", "url")),
+}
+_ANSWER: Final = Object(kind="other", members={**_VIDEO, "data": Object(kind="other", members=_VIDEO)})
+VIDEOS: Final = TextMap(request=make_shape(VideoBodySchema), response=_ANSWER, event=_ANSWER)
 
 _TAG: Final = "videos"
 _TASK: Final = {"task_id": "TASK"}
@@ -28,7 +49,7 @@ _STATUS: Final[JsonSchema] = {
     "enum": ["queued", "pending", "in_progress", "completed", "failed"],
     "description": "SDKs of the vendor get `in_progress` for `pending`.",
 }
-_VIDEO: Final[JsonSchema] = make_object(
+_VIDEO_SCHEMA: Final[JsonSchema] = make_object(
     ("id", "task_id", "object", "model", "status", "progress", "created_at"),
     id=TEXT,
     task_id=TEXT,
@@ -43,7 +64,7 @@ _VIDEO: Final[JsonSchema] = make_object(
     error={"type": ["object", "null"]},
     url={"type": "string", "description": "The signed address of the first video."},
 )
-_PREFIXED_VIDEO: Final[JsonSchema] = make_object(
+_PREFIXED_SCHEMA: Final[JsonSchema] = make_object(
     ("task_id", "status", "progress", "created_at", "model"),
     task_id=TEXT,
     status=_STATUS,
@@ -91,7 +112,7 @@ def _describe_task(summary: str, answer: JsonSchema | None, **rest: object) -> R
     return RouteDescription(**values)  # type: ignore[arg-type]  # fields of the class, as the callers below show
 
 
-_SHOW: Final = _describe_task("Show a video task", _VIDEO, parameters=(_WAIT,))
+_SHOW: Final = _describe_task("Show a video task", _VIDEO_SCHEMA, parameters=(_WAIT,))
 _DOWNLOAD: Final = _describe_task(
     "Download a video",
     None,
@@ -106,7 +127,7 @@ _CREATE: Final = RouteDescription(
     body=VideoBodySchema,
     form=VideoFormSchema,
     parameters=(_IDEMPOTENCY,),
-    answer=_VIDEO,
+    answer=_VIDEO_SCHEMA,
     examples=(*_CREATE_EXAMPLES, _FORM_EXAMPLE),
 )
 _ROUTES: Final[Mapping[str, RouteDescription]] = {
@@ -116,7 +137,7 @@ _ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="List the video tasks of the key's account",
         tag=_TAG,
         parameters=_LIST_PARAMETERS,
-        answer=make_list(_VIDEO),
+        answer=make_list(_VIDEO_SCHEMA),
         examples=(RouteExample(name="list", summary="The newest tasks"),),
     ),
     "GET /v1/video/generations/{task_id}": _SHOW,
@@ -132,7 +153,7 @@ _ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="Change a finished video",
         tag=_TAG,
         body=RemixBodySchema,
-        answer=_VIDEO,
+        answer=_VIDEO_SCHEMA,
         examples=(
             RouteExample(
                 name="remix",
@@ -157,7 +178,7 @@ def describe_route(route: Route) -> RouteDescription | None:
         return found
     kind = "text" if "/text2video" in route.path else "image"
     if route.method == "GET":
-        return _describe_task(f"Show a video task ({kind} to video)", _PREFIXED_VIDEO, parameters=(_WAIT,))
+        return _describe_task(f"Show a video task ({kind} to video)", _PREFIXED_SCHEMA, parameters=(_WAIT,))
     picture = {"image": PNG} if kind == "image" else {}
     examples = tuple(
         RouteExample(name=one.name, summary=one.summary, body={**one.body, **picture}) for one in _CREATE_EXAMPLES
@@ -167,6 +188,6 @@ def describe_route(route: Route) -> RouteDescription | None:
         tag=_TAG,
         body=VideoBodySchema,
         parameters=(_IDEMPOTENCY,),
-        answer=_PREFIXED_VIDEO,
+        answer=_PREFIXED_SCHEMA,
         examples=examples,
     )
