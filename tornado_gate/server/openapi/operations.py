@@ -256,7 +256,7 @@ class OperationBuilder:
             stem = f"{described.format}.{make_operation_id(described.route.method, described.route.path)}"
             name = stem if stem not in self._bodies.values() else f"{stem}_{len(self._bodies)}"
             self._bodies[id(description.body)] = name
-            converted = self._components.schemas.convert(description.body, description.members)
+            converted = self._components.schemas.convert(description.body)
             self._components.schemas.add(name, converted)
         return {"$ref": f"#/components/schemas/{name}"}
 

@@ -101,7 +101,7 @@ class ImagesBodySchema(BodySchema):
     n = Integer(least=1, most=10, allow_none=True, text=WORD)
     response_format = String(choices=("url", "b64_json"), allow_none=True, text=WORD)
     size = String(allow_none=True, text=WORD)
-    user = String(allow_none=True)
+    user = String(allow_none=True, example="my-user")
 
 
 def _need_stream(body: Mapping[str, Any]) -> None:
@@ -115,19 +115,19 @@ class GenerationBodySchema(ImagesBodySchema):
     rules = (_need_stream,)
 
     prompt = String(required=True, filled=True, text=USER_TEXT, description="What the image shows.")
-    background = String(choices=("transparent", "opaque", "auto"), allow_none=True, text=WORD)
-    complexity = String(choices=("low", "medium", "high"), allow_none=True, text=WORD)
-    frame_count = Integer(least=2, most=16, allow_none=True, text=WORD)
+    background = String(choices=("transparent", "opaque", "auto"), allow_none=True, text=WORD, example="transparent")
+    complexity = String(choices=("low", "medium", "high"), allow_none=True, text=WORD, example="low")
+    frame_count = Integer(least=2, most=16, allow_none=True, text=WORD, example=4)
     frame_duration_ms = Integer(least=1, allow_none=True, text=WORD)
-    input_fidelity = String(choices=("high", "low"), allow_none=True, text=WORD)
-    moderation = String(choices=("low", "auto"), allow_none=True, text=WORD)
+    input_fidelity = String(choices=("high", "low"), allow_none=True, text=WORD, example="high")
+    moderation = String(choices=("low", "auto"), allow_none=True, text=WORD, example="low")
     output_compression = Integer(least=0, most=100, allow_none=True, text=WORD)
     output_format = String(choices=("png", "jpeg", "webp", "gif", "svg"), allow_none=True, text=WORD)
     partial_images = Integer(least=0, most=3, allow_none=True, text=WORD)
-    quality = String(allow_none=True, text=WORD)
-    safety_identifier = String(allow_none=True)
+    quality = String(allow_none=True, text=WORD, example="high")
+    safety_identifier = String(allow_none=True, example="my-person")
     stream = make_stream_field()
-    style = String(allow_none=True, text=WORD)
+    style = String(allow_none=True, text=WORD, example="vivid")
     svg = Object(allow_none=True)
 
 
