@@ -127,6 +127,11 @@ def _need_image(body: Mapping[str, Any]) -> None:
     raise_invalid("input.messages", 'must have an image to edit: a content item {"image": "URL or base64"}')
 
 
+def _need_image_and_text(body: Mapping[str, Any]) -> None:
+    _need_image(body)
+    _need_text(body)
+
+
 class InputBodySchema(BodySchema):
     """A body with ``input`` and ``parameters``."""
 
@@ -144,7 +149,7 @@ class InputBodySchema(BodySchema):
 class EditInputBodySchema(InputBodySchema):
     """A body with ``input`` and ``parameters``, whose messages have an image to edit."""
 
-    rules = (_need_image, _need_text)
+    rules = (_need_image_and_text,)
     ids = OBJECT_IDS
 
     input = Object(_EditInputSchema, required=True, description="`messages` with texts and images.")

@@ -18,6 +18,7 @@ from tornado_gate.codec.fields import (
     MAX_INTEGER,
     BodySchema,
     Boolean,
+    Declared,
     File,
     FunctionField,
     Integer,
@@ -104,7 +105,9 @@ class VideoBodySchema(BodySchema):
     )
     prompt = String(required=True, validate=_check_not_blank, longest=MAX_PROMPT_LENGTH, text=PROMPT_TEXT)
     image = String(allow_none=True, text=_PICTURE, description="The first picture: an address or base64.")
-    input_reference = Object(ReferenceSchema, allow_none=True, text=_PICTURE, description="The first picture.")
+    input_reference: Declared[Any] = Object(
+        ReferenceSchema, allow_none=True, text=_PICTURE, description="The first picture."
+    )
     duration = Number(allow_none=True, text=WORD, description="Seconds.")
     seconds = FunctionField(
         _check_seconds,
