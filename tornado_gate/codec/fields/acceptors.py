@@ -103,7 +103,7 @@ def _accept_string(field: String) -> Acceptor:
         return type(value) is str and least <= len(value) <= most
 
     def accepts_word(value: Any) -> bool:
-        return accepts(value) and (value in choices or are_left_to_upstream())
+        return (type(value) is str and value in choices) or (accepts(value) and are_left_to_upstream())
 
     return accepts_word if choices else accepts
 
