@@ -107,7 +107,7 @@ async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> Prepar
     """Answer a token count without an upstream."""
     request = await once.request(call)
     body = getattr(request, "counted", None) or get_counted_body(once.wire)
-    if once.is_large:
+    if once.needs_thread:
         tokens = await gate.worker.run(call.caller.account, estimate_prompt_tokens, body)
     else:
         tokens = estimate_prompt_tokens(body)
@@ -116,7 +116,7 @@ async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> Prepar
 
 async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Estimate:
     """What the request may use, for its bounds."""
-    if once.is_large:
+    if once.needs_thread:
         prompt = await gate.worker.run(call.caller.account, estimate_wire_tokens, once.wire)
     else:
         prompt = estimate_wire_tokens(once.wire)
