@@ -13,6 +13,7 @@ import re
 from typing import Final
 
 from tornado_gate.errors import TooLarge
+from tornado_gate.types.large_json import MOST_BACKSLASHES, count_backslashes
 from tornado_gate.types.value import Value
 
 SLICE_BYTES = 64 * 1024
@@ -27,7 +28,6 @@ BYTES_PER_COST = 40
 
 _FOUR_BYTE_STARTS = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
 """First bytes of characters above U+FFFF in UTF-8."""
-_LONGEST_ESCAPE_RUN: Final = 64
 _BACKSLASH: Final = 0x5C
 _ESCAPED_CHARACTER = re.compile(rb"\\u")
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD]")
@@ -96,8 +96,8 @@ class _ValueCounter:
                 if quote < 0:
                     self.position = len(raw)
                     break
-                run = self._measure_escape_run(quote)
-                if run == _LONGEST_ESCAPE_RUN:
+                run = count_backslashes(raw, self.position, quote)
+                if run == MOST_BACKSLASHES:
                     self._add(b"".join(outside))
                     return False
                 self.in_string = bool(run % 2)
@@ -114,14 +114,6 @@ class _ValueCounter:
             self.position = quote + 1
         self._add(b"".join(outside))
         return self.position == len(raw) or self.position - start >= SPARSE_BYTES
-
-    def _measure_escape_run(self, quote: int) -> int:
-        """Return the number of backslashes before a quote inside a string, _LONGEST_ESCAPE_RUN at most."""
-        raw = self.raw
-        if quote == self.position or raw[quote - 1] != _BACKSLASH:
-            return 0
-        before = raw[max(self.position, quote - _LONGEST_ESCAPE_RUN) : quote]
-        return len(before) - len(before.rstrip(b"\\"))
 
     def count_slice(self) -> None:
         """Count a slice, whose escaped quotes are removed before it is divided at the others."""
