@@ -130,7 +130,7 @@ async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: Conf
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
         lane = provider.usable_lane
-        given = once.invoke_hook(lane.invoke_translate_request, call, verbatim)
+        given = once.invoke_hook(lane, lane.invoke_translate_request, call, verbatim)
         outgoing = given if isinstance(given, UpstreamRequest) else await given
         return PreparedAnswer(call, await _run_verbatim_lane(gate, call, once.wire_format, lane, verbatim, outgoing))
     request = await once.request(call)
@@ -166,7 +166,7 @@ async def prepare_verbatim_request(
         return None
     if used.signatures and await _has_foreign_signatures(call, once):
         return None
-    given = once.invoke_hook(wire_format.invoke_forward_request, call, wire)
+    given = once.invoke_hook(wire_format, wire_format.invoke_forward_request, call, wire)
     return given if given is None or isinstance(given, VerbatimRequest) else await given
 
 

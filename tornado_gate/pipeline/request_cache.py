@@ -12,7 +12,7 @@ from tornado_gate.codec.byte_search import contains_any, contains_quickly
 from tornado_gate.guards.tool_texts import check_tool_texts
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.own_links import MARK, RARE_BYTE
-from tornado_gate.plugins.lanes import FormatLane
+from tornado_gate.plugins.lanes import FormatLane, Lane
 from tornado_gate.types import NO_TARGET, Call, Request, WireRequest
 
 Given = TypeVar("Given")
@@ -23,7 +23,7 @@ class RequestCache:
     """The common request, translated when the first target needs it and cached for the next, with the fields dropped on the way.
 
     A route with several operations has one common request for each operation.
-    Hooks that process a large body run in the gate's worker. `needs_thread`: so do those of the verbatim lane and searches.
+    Hooks that process a large body run in the gate's worker. `needs_thread`: so do searches, and hooks of the verbatim lane.
     """
 
     def __init__(self, wire: WireRequest, wire_format: FormatLane, gate: Gate) -> None:
@@ -75,10 +75,15 @@ class RequestCache:
         return result
 
     def invoke_hook(
-        self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
+        self, lane: Lane, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
     ) -> Result | Awaitable[Result]:
-        """As `run_hook`, for the verbatim lane; without a coroutine for a hook that returns its result at once."""
-        return self._run_in_thread(invoke, call, value) if self.needs_thread else invoke(call, value)
+        """As `run_hook`, for the verbatim lane; without a coroutine for a hook that returns its result at once.
+
+        Wrappers may look at each byte, so they get a large body in the thread, whatever it consists of.
+        """
+        if self.needs_thread or (self.is_large and lane.is_wrapped):
+            return self._run_in_thread(invoke, call, value)
+        return invoke(call, value)
 
     async def _run_in_thread(
         self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
