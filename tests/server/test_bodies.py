@@ -408,9 +408,10 @@ async def test_no_hook_processes_a_large_body_in_the_event_loop(
         (BODY, True),
         (orjson.dumps({**CHAT, "pad": ["text"] * 20_000}), True),
         (orjson.dumps({**CHAT, "pad": [[]] * 30_000}), False),
+        (orjson.dumps({**CHAT, "pad": [1] * 100_000}), False),
         (LONG_BODY, False),
     ],
-    ids=["one text", "texts", "arrays", "a long text"],
+    ids=["one text", "texts", "arrays", "numbers", "a long text"],
 )
 async def test_the_bytes_and_the_values_of_a_body_decide_whether_it_is_forwarded_in_the_event_loop(
     services: Services, ask: Ask, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch, body: bytes, in_loop: bool

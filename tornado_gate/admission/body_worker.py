@@ -39,6 +39,8 @@ DENSE_BYTES: Final = 512 * 1024
 """The longest body with many values that is parsed before it is measured, because its value is measured faster than its text."""
 LOOP_BRACKETS: Final = 4096
 """Such a body with more brackets is parsed in the thread."""
+LOOP_COST: Final = 50_000
+"""Hooks get a body with more values in the thread. 2,000 messages cost 44,000."""
 
 
 class LargeBody(Value, frozen=True):
@@ -120,19 +122,18 @@ class BodyWorker:
         if size > LOOP_BYTES:
             return await self._load_measured(claim, *await self.run(claim.account, _join_and_measure, pieces, max_cost))
         raw = _join(pieces)
-        measure = measure_sparse_json(raw, max_cost)
-        if measure is not None:
-            await _reserve(claim, measure)
-            return LargeBody(raw, load_measured_object(raw, measure), True)
+        sparse = measure_sparse_json(raw, max_cost)
+        if sparse is not None and sparse.cost <= LOOP_COST:
+            await _reserve(claim, sparse)
+            return LargeBody(raw, load_measured_object(raw, sparse), True)
         brackets = count_brackets(raw) if size <= DENSE_BYTES else 0
         if size > DENSE_BYTES or not is_surely_below(raw, brackets, max_cost):
-            measure = await self.run(claim.account, measure_json, raw, max_cost)
-            return await self._load_measured(claim, raw, measure)
-        is_quick = brackets <= LOOP_BRACKETS
-        if is_quick:
+            return await self._load_measured(claim, raw, await self.run(claim.account, measure_json, raw, max_cost))
+        if brackets <= LOOP_BRACKETS:
             value, measure = load_and_measure_object(raw, max_cost)
         else:
             value, measure = await self.run(claim.account, load_and_measure_object, raw, max_cost)
+        is_quick = brackets <= LOOP_BRACKETS and measure.cost <= LOOP_COST
         waiting = claim.grow(measure.parsed_bytes)
         if waiting is None:
             claim.complete()

@@ -179,15 +179,16 @@ def _list_containers(
     """Return the objects and the arrays in `objects` and `arrays`. Plain loops are faster here than functions of itertools."""
     inner_objects: list[dict[str, Any]] = []
     inner_arrays: list[list[Any]] = []
-    for container in objects:
-        for item in container.values():
+    item: Any
+    for members in objects:
+        for item in members.values():
             kind = type(item)
             if kind is dict:
                 inner_objects.append(item)
             elif kind is list:
                 inner_arrays.append(item)
-    for container in arrays:
-        for item in container:
+    for items in arrays:
+        for item in items:
             kind = type(item)
             if kind is dict:
                 inner_objects.append(item)

@@ -91,8 +91,8 @@ class _ValueCounter:
         raw, start = self.raw, self.position
         outside: list[bytes] = []
         for _ in range(BATCH_QUOTES):
-            quote = raw.find(b'"', self.position)
             if self.in_string:
+                quote = raw.find(b'"', self.position)
                 if quote < 0:
                     self.position = len(raw)
                     break
@@ -102,13 +102,11 @@ class _ValueCounter:
                     return False
                 self.in_string = bool(run % 2)
             else:
-                end = quote if quote >= 0 else len(raw)
-                if end - self.position > SLICE_BYTES:
-                    self._add(b"".join(outside))
-                    return False
-                outside.append(raw[self.position : end])
+                limit = self.position + SLICE_BYTES
+                quote = raw.find(b'"', self.position, limit)
+                outside.append(raw[self.position : quote if quote >= 0 else limit])
                 if quote < 0:
-                    self.position = end
+                    self.position = min(limit, len(raw))
                     break
                 self.in_string = True
             self.position = quote + 1
