@@ -16,7 +16,8 @@ from tornado_gate.codec.secret_words import MASK, mask_address
 from tornado_gate.pipeline import auth, server_tool_parts, signatures, token_counts
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.model_names import resolve_model_name
-from tornado_gate.pipeline.pipeline import RequestCache, find_needs, prepare_verbatim_request
+from tornado_gate.pipeline.pipeline import find_needs, prepare_verbatim_request
+from tornado_gate.pipeline.request_cache import RequestCache
 from tornado_gate.pipeline.reviews import review_alone
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.targets import outcomes

@@ -6,12 +6,9 @@ Knows hooks and the vocabulary; no wire format, no vendor, no HTTP server.
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any, TypeVar
 
-from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.admission.estimates import (
     Estimate,
     begin_charge,
@@ -20,14 +17,13 @@ from tornado_gate.admission.estimates import (
     estimate_wire_tokens,
     get_counted_body,
 )
-from tornado_gate.codec.byte_search import contains_any
 from tornado_gate.errors import GateError, RequestError, UpstreamRefused
-from tornado_gate.guards.tool_texts import check_tool_texts
 from tornado_gate.pipeline import auth, embedding_batches, metering, server_tool_parts, signatures, token_counts
 from tornado_gate.pipeline.attempts import call_provider, make_deadlines, try_targets
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.model_names import resolve_model_name
-from tornado_gate.pipeline.own_links import MARK, inline_own_links
+from tornado_gate.pipeline.own_links import inline_own_links
+from tornado_gate.pipeline.request_cache import RequestCache
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams import stages
@@ -39,7 +35,6 @@ from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.table import TargetTable
 from tornado_gate.telemetry.redaction import redact_error
 from tornado_gate.types import (
-    NO_TARGET,
     BufferedBody,
     Call,
     EmbeddingRequest,
@@ -55,9 +50,6 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.value import Value, replace
-
-Given = TypeVar("Given")
-Result = TypeVar("Result")
 
 
 class PreparedAnswer(Value, frozen=True):
@@ -111,78 +103,11 @@ async def _find_issuer(call: Call, once: RequestCache) -> str:
     return await signatures.find_issuer(call, request)
 
 
-class RequestCache:
-    """The common request, translated when the first target needs it and cached for the next, with the fields dropped on the way.
-
-    A route with several operations has one common request for each operation.
-    Hooks that process a large body run in the gate's worker.
-    """
-
-    def __init__(self, wire: WireRequest, wire_format: FormatLane, gate: Gate) -> None:
-        self.wire = wire
-        self.wire_format = wire_format
-        self.is_large = len(wire.raw) > SMALL_BYTES
-        self._gate = gate
-        self.prompt_tokens: int | None = None
-        self._made: dict[str, tuple[Request, list[str]]] = {}
-        self._may_have_own_links: bool | None = None
-
-    async def request(self, call: Call) -> Request:
-        """The common request for the operation of `call`; adds its losses to `call`."""
-        made = self._made.get(call.operation)
-        if made is None:
-            alone = call.replace(target=NO_TARGET, losses=[])
-            translate = self.wire_format.invoke_translate_request
-            made = await self.run_hook(translate, alone, self.wire), alone.losses
-            if self.is_large:
-                limit = self._gate.snapshot.config.limits.body_values
-                await self._gate.worker.run(call.caller.account, check_tool_texts, made[0], limit)
-            self._made[call.operation] = made
-        request, losses = made
-        call.losses.extend(losses)
-        return request
-
-    async def contains(self, call: Call, marks: tuple[bytes, ...]) -> bool:
-        """Whether one of `marks` occurs in the body."""
-        if self.is_large:
-            return await self._gate.worker.run(call.caller.account, contains_any, self.wire.raw, marks)
-        return any(mark in self.wire.raw for mark in marks)
-
-    async def may_have_own_links(self, call: Call) -> bool:
-        """Whether the body of a chat may have an address that the gateway has signed. Of a large body this is found once."""
-        if not self.is_large:
-            return b"=" in self.wire.raw and MARK in self.wire.raw  # a single byte is found much faster
-        if self._may_have_own_links is None:
-            self._may_have_own_links = await self.contains(call, (MARK,))
-        return self._may_have_own_links
-
-    async def run_hook(
-        self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
-    ) -> Result:
-        """The result of a hook that `invoke`, a method of a lane, calls: in the event loop, or in the thread for a large body."""
-        given: Any = self.invoke_hook(invoke, call, value)
-        result: Result = (await given) if inspect.iscoroutine(given) else given
-        return result
-
-    def invoke_hook(
-        self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
-    ) -> Result | Awaitable[Result]:
-        """As `run_hook`, without a coroutine for a hook that returns its result at once."""
-        return self._run_in_thread(invoke, call, value) if self.is_large else invoke(call, value)
-
-    async def _run_in_thread(
-        self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
-    ) -> Result:
-        given: Any = await self._gate.worker.run(call.caller.account, invoke, call, value)
-        result: Result = (await given) if inspect.iscoroutine(given) else given
-        return result
-
-
 async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> PreparedAnswer:
     """Answer a token count without an upstream."""
     request = await once.request(call)
     body = getattr(request, "counted", None) or get_counted_body(once.wire)
-    if once.is_large:
+    if once.needs_thread:
         tokens = await gate.worker.run(call.caller.account, estimate_prompt_tokens, body)
     else:
         tokens = estimate_prompt_tokens(body)
@@ -191,7 +116,7 @@ async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> Prepar
 
 async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Estimate:
     """What the request may use, for its bounds."""
-    if once.is_large:
+    if once.needs_thread:
         prompt = await gate.worker.run(call.caller.account, estimate_wire_tokens, once.wire)
     else:
         prompt = estimate_wire_tokens(once.wire)
@@ -205,7 +130,7 @@ async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: Conf
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
         lane = provider.usable_lane
-        given = once.invoke_hook(lane.invoke_translate_request, call, verbatim)
+        given = once.invoke_hook(lane, lane.invoke_translate_request, call, verbatim)
         outgoing = given if isinstance(given, UpstreamRequest) else await given
         return PreparedAnswer(call, await _run_verbatim_lane(gate, call, once.wire_format, lane, verbatim, outgoing))
     request = await once.request(call)
@@ -241,7 +166,7 @@ async def prepare_verbatim_request(
         return None
     if used.signatures and await _has_foreign_signatures(call, once):
         return None
-    given = once.invoke_hook(wire_format.invoke_forward_request, call, wire)
+    given = once.invoke_hook(wire_format, wire_format.invoke_forward_request, call, wire)
     return given if given is None or isinstance(given, VerbatimRequest) else await given
 
 

@@ -225,7 +225,7 @@ def _accept_array(field: Array) -> Acceptor:
     least, most, are_plain = field.least, MAX_INTEGER if field.most is None else field.most, field.are_plain
 
     def accepts(value: Any) -> bool:
-        if type(value) is not list or not least <= len(value) <= most:
+        if type(value) is not list or len(value) < least or (len(value) > most and not are_left_to_upstream()):
             return False
         if are_plain is not None and are_plain(value):
             return True
