@@ -86,8 +86,9 @@ bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with the
 	$(BIN)/python -m bench.install
 	$(BIN)/python -m bench.compare $(BENCH_ARGS)
 
-bench-self: $(STAMPS)/dev ## compare CPU time per request with bench/baseline.json (BENCH_ARGS=--update: rewrite it)
-	$(BIN)/python -m bench.guard $(BENCH_ARGS)
+bench-self: $(STAMPS)/dev ## CPU time per request; count what it executes, compare with bench/costs.json (BENCH_ARGS=--update: keep gains)
+	$(BIN)/python -m bench.ratio
+	$(BIN)/python -m bench.costs $(BENCH_ARGS)
 
 bench-profile: $(STAMPS)/dev ## profile one benchmark case (CASE=chat)
 	$(BIN)/python -m bench.profiling $(CASE) $(BENCH_ARGS)

@@ -2,7 +2,7 @@
 
 Usage: .venv/bin/python bench/chat.py [CASE ...] [--rounds 3] [--seconds 1.0]. Without a name: chat, long, stream, messages.
 The minimum of the rounds is shown, because other load only adds time. Compare on the same machine only; `make bench-self`
-compares by ratio.
+shows ratios.
 """
 
 from __future__ import annotations

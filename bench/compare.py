@@ -39,7 +39,7 @@ from bench.side import (
     run_upstream,
 )
 
-SIDE_NAMES = ("reference", "forwarder", "nginx", "sglang", "smg", "portkey", "litellm")
+SIDE_NAMES = ("earlier", "reference", "forwarder", "nginx", "sglang", "smg", "portkey", "litellm")
 SETTLE_SECONDS = 2.0
 MAX_REPEATED_SECONDS = 15.0  # a measurement that takes longer is not repeated
 DELAYS = 200

@@ -13,7 +13,7 @@ import subprocess
 
 from bench.side import PEERS, ROOT, SideFacts, fill_template, load_facts, make_search_path, make_template_values
 
-INSTALLED = ("ours", "sglang", "smg", "portkey", "litellm")
+INSTALLED = ("ours", "earlier", "sglang", "smg", "portkey", "litellm")
 STAMP, LOG = "installed", "install.log"
 WORDS = 300  # of the end of the installer's output
 

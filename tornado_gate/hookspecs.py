@@ -286,8 +286,8 @@ class FormatSpec:
         request that needs translation (its response must differ from the upstream's): the core then calls `translate_request`.
         Without this hook, the core translates all requests of the route.
 
-        When: once for each target that accepts the route's `wire_format`; in a thread for a body above 64 KiB, unless it is a
-        coroutine function.
+        When: once for each target that accepts the route's `wire_format`; in a thread for a body above 1 MiB, or above 64 KiB
+        with many values, unless it is a coroutine function.
         Where: the verbatim lane. A request that a required wrapper sees only on the common lane does not come here.
         Coroutine: it may be a coroutine function.
         Raises: `InvalidField` and other `RequestError`; no other target is tried.
@@ -356,7 +356,8 @@ class ProviderSpec:
 
         When: once for each target that is tried; for each batch of an embeddings request that is split; for each step of a video
         task (start, poll, download, cancel); for each session; for each active health check; and for a request that is only
-        explained (``POST /v1/_explain``). In a thread for a body above 64 KiB, unless it is a coroutine function.
+        explained (``POST /v1/_explain``). In a thread for a body above 64 KiB, unless it is a coroutine function; on the verbatim
+        lane for a body above 1 MiB, or above 64 KiB with many values.
         Where: both lanes, all operations.
         Coroutine: it may be a coroutine function.
         Raises: `UnsupportedOperation` or `InvalidField` for a request that the upstream cannot serve, which ends the request; an

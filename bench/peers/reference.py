@@ -1,4 +1,4 @@
-"""The reference of the regression guard: bench/reference.py."""
+"""The reference of CPU times: bench/reference.py."""
 
 from __future__ import annotations
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from qa.matrix.declared import declared_row
 from qa.matrix.fields import MODEL, UNKNOWN, Field, Group, Idle, answer_only, anyway, put, row
+from tornado_gate_openai.fields.images import GenerationBodySchema
 
 BASE: Final[dict[str, Any]] = {"model": MODEL, "prompt": "A cat"}
 STREAMED: Final = {**BASE, "stream": True}
@@ -35,33 +37,33 @@ plain, streamed = partial(row, BASE), partial(row, STREAMED)
 
 def of_the_picture(base: dict[str, Any], *, square: Idle | None = None) -> tuple[Field, ...]:
     """The rows that generations and edits share for the image, with the fields of `base` in each body."""
-    say = partial(row, base)
+    say, declared = partial(row, base), partial(declared_row, GenerationBodySchema, base)
     return (
         say("n", 1, "1", idle=ONE),
         say("n", 2, "several"),
         say("size", "1024x1024", "square", idle=square),
         say("size", "1536x1024", "wide"),
         say("size", "auto", "auto", idle=AUTO),
-        say("quality", "high"),
+        declared("quality"),
         say("quality", "auto", "auto", idle=AUTO),
-        say("style", "vivid"),
-        say("background", "transparent"),
+        declared("style"),
+        declared("background"),
         say("background", "auto", "auto", idle=AUTO),
-        say("moderation", "low"),
+        declared("moderation"),
         say("moderation", "auto", "auto", idle=AUTO),
         say("output_format", "png", "png", idle=PNG),
         say("output_format", "jpeg", "jpeg"),
         say("output_format", "webp", "webp"),
         row({**base, "output_format": "jpeg"}, "output_compression", 50, needs="output_format"),
-        say("complexity", "low"),
-        say("frame_count", 4),
+        declared("complexity"),
+        declared("frame_count"),
         row({**base, "frame_count": 4}, "frame_duration_ms", 100),
     )
 
 
 def of_the_answer(base: dict[str, Any], *, idle_stream: Idle = ONE_EVENT) -> tuple[Field, ...]:
     """The rows for the form of the response and for the user."""
-    say = partial(row, base)
+    say, declared = partial(row, base), partial(declared_row, GenerationBodySchema, base)
     return (
         say("response_format", "url", "url", idle=HOW_IT_COMES),
         say("response_format", "b64_json", "b64_json", idle=HOW_IT_COMES),
@@ -69,8 +71,8 @@ def of_the_answer(base: dict[str, Any], *, idle_stream: Idle = ONE_EVENT) -> tup
         say("stream", "true", "a string", idle=idle_stream),
         row({**base, "stream": True}, "partial_images", 2, "some"),
         row({**base, "stream": True}, "partial_images", 0, "0", idle=NONE_BEFORE),
-        say("user", "mark-user"),
-        say("safety_identifier", "mark-person"),
+        declared("user"),
+        declared("safety_identifier"),
         say(UNKNOWN, "mark-new"),
     )
 

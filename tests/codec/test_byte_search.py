@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tornado_gate.codec import byte_search
-from tornado_gate.codec.byte_search import contains_any, find_in_slices, search
+from tornado_gate.codec.byte_search import contains_any, contains_quickly, find_in_slices, search
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +47,16 @@ def test_the_first_match_of_a_pattern_is_found_after_places_where_only_its_mark_
     assert (found.start(), found[1]) == (place + 2, b"12")
     assert search(raw, b"a", re.compile(rb"a4")) is None
     assert search(raw, b"b", re.compile(rb"b")) is None
+
+
+def test_a_mark_is_searched_by_its_rarest_byte() -> None:
+    assert contains_quickly(b"." * 30 + b"mark=" + b"=" * 200, b"mark=", 4)
+    assert contains_quickly(b"mark=", b"mark=", 4)
+    assert contains_quickly(b"=mar" + b"k=" * 20 + b"mark", b"mark=", 4) is True
+    assert contains_quickly(b"k=" * 20 + b"mark", b"mark=", 4) is False
+    assert contains_quickly(b"k=mark", b"mark=", 4) is False  # it would be found if positions were counted from the end
+    assert contains_quickly(b"", b"mark=", 4) is False
+
+
+def test_a_search_that_would_take_long_has_no_result() -> None:
+    assert contains_quickly(b"=" * 1000 + b"mark=", b"mark=", 4) is None

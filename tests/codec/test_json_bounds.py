@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from tests.support.variants import vary
 from tornado_gate.codec import json_bounds
-from tornado_gate.codec.json_body import load_measured_object, load_object
-from tornado_gate.codec.json_bounds import CONTAINER_COST, NAME_COST, measure_json
+from tornado_gate.codec.json_body import (
+    count_brackets,
+    is_surely_below,
+    load_and_measure_object,
+    load_measured_object,
+    load_object,
+)
+from tornado_gate.codec.json_bounds import CONTAINER_COST, NAME_COST, measure_json, measure_sparse_json
 from tornado_gate.errors import RequestError, TooLarge
 
 TEXT = st.text(alphabet=st.sampled_from('"\\{}[],: \u00e9😀aun/0') | st.characters(codec="utf-8"), max_size=12)
@@ -50,6 +56,68 @@ def test_names_and_cost_are_exact_wherever_a_slice_ends(
     assert load_measured_object(raw, measure) == value == load_object(raw)
 
 
+@pytest.mark.parametrize("batch", [1, 2, 5, 64])
+@pytest.mark.parametrize("sparse_bytes", [0, 20])
+@given(value=OBJECTS, ascii_only=st.booleans())
+def test_a_search_from_quote_to_quote_counts_the_same(
+    batch: int, sparse_bytes: int, value: dict[str, Any], ascii_only: bool
+) -> None:
+    raw = json.dumps(value, ensure_ascii=ascii_only).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_bounds, "BATCH_QUOTES", batch)
+        patch.setattr(json_bounds, "SPARSE_BYTES", sparse_bytes)
+        patch.setattr(json_bounds, "SLICE_BYTES", 30)
+        measure = measure_json(raw, NO_LIMIT)
+        sparse = measure_sparse_json(raw, NO_LIMIT)
+    assert (measure.names, measure.cost) == count(value)
+    assert sparse is None or sparse == measure
+
+
+@pytest.mark.parametrize("backslashes", [1, 2, 63, 64, 65, 66, 127, 128, 200, 201])
+def test_a_run_of_backslashes_of_any_length_is_read(backslashes: int) -> None:
+    text = "\\" * (backslashes // 2) + '"' * (backslashes % 2)
+    value = {"a": "x" * 70_000 + text, "b": ["{[,:", text]}
+    raw = orjson.dumps(value)
+    measure = measure_json(raw, NO_LIMIT)
+    assert (measure.names, measure.cost) == count(value)
+
+
+def test_a_text_of_long_strings_needs_no_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = {"messages": [{"role": "user", "content": 'He said: "yes"\n' + "x" * 100_000}] * 40}
+    dense = {"messages": [{"role": "user", "content": "short"}] * 4000}
+    assert measure_sparse_json(orjson.dumps(long), NO_LIMIT) == measure_json(orjson.dumps(long), NO_LIMIT)
+    assert measure_sparse_json(orjson.dumps(dense), NO_LIMIT) is None
+    with pytest.raises(TooLarge):
+        measure_sparse_json(orjson.dumps(long), 100)
+
+
+@given(value=OBJECTS, ascii_only=st.booleans(), indent=st.sampled_from([None, 1]))
+def test_the_measure_of_a_parsed_value_is_that_of_its_text(
+    value: dict[str, Any], ascii_only: bool, indent: int | None
+) -> None:
+    raw = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode()
+    expected = measure_json(raw, NO_LIMIT)
+    found, measure = load_and_measure_object(raw, NO_LIMIT)
+    assert found == value
+    assert (measure.names, measure.cost) == (expected.names, expected.cost)
+    assert measure.parsed_bytes <= expected.parsed_bytes
+    assert is_surely_below(raw, count_brackets(raw), len(raw) + CONTAINER_COST * len(raw))
+    assert not is_surely_below(raw, count_brackets(raw), measure.cost - 1)
+
+
+def test_what_the_text_has_too_many_of_is_refused_before_its_faults() -> None:
+    raw = b'{"a":[' + b":" * 1000
+    with pytest.raises(TooLarge):
+        load_and_measure_object(raw, 1000)
+    with pytest.raises(RequestError) as caught:
+        load_and_measure_object(raw, 100_000)
+    assert caught.value.code == "invalid_json"
+
+
+def test_brackets_are_counted_in_strings_too() -> None:
+    assert count_brackets(b'{"a":"[{]}","b":[[1],{}]}') == 6
+
+
 @given(OBJECTS)
 def test_the_limit_is_the_cost(value: dict[str, Any]) -> None:
     raw = orjson.dumps(value)
@@ -83,6 +151,9 @@ def test_a_name_that_occurs_twice_is_refused(raw: bytes) -> None:
     with pytest.raises(RequestError) as caught:
         load_measured_object(raw, measure_json(raw, NO_LIMIT))
     assert caught.value.code == "duplicate_name"
+    with pytest.raises(RequestError) as parsed:
+        load_and_measure_object(raw, NO_LIMIT)
+    assert (parsed.value.code, parsed.value.message) == (caught.value.code, caught.value.message)
 
 
 @pytest.mark.parametrize(

@@ -80,15 +80,23 @@ def spelled(value: object, indent: int | None, ascii_only: bool, letter: str) ->
     st.booleans(),
     st.sampled_from(["", "", "m", "o", "a"]),
     st.sampled_from([2, 3, 7, json_edit.WINDOW_BYTES]),
+    st.sampled_from([0, 12, 40, json_edit.EDGE_BYTES]),
 )
 def test_what_is_known_of_a_body_changes_no_byte_of_the_result(
-    value: dict[str, object], changes: dict[str, object], indent: int | None, ascii_only: bool, letter: str, window: int
+    value: dict[str, object],
+    changes: dict[str, object],
+    indent: int | None,
+    ascii_only: bool,
+    letter: str,
+    window: int,
+    edge: int,
 ) -> None:
     raw = spelled(value, indent, ascii_only, letter)
     if json.loads(raw) != value:  # a letter that begins a word of JSON's own, or that follows a backslash
         raw = spelled(value, indent, ascii_only, "")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_edit, "WINDOW_BYTES", window)
+        patch.setattr(json_edit, "EDGE_BYTES", edge)
         patched = patch_json(raw, changes, value)
         assert patched == patch_json(raw, changes)
     kept = {name: inner for name, inner in {**value, **changes}.items() if inner is not REMOVE}
@@ -104,9 +112,15 @@ def test_what_is_known_of_a_body_changes_no_byte_of_the_result(
         b'{"messages":[{"my \\"model":"x"}],"model":"old"}',
         b'{"model" :\n"old","model2":"model"}',
         b'{"other":"\\u00e9","model":"old"}',
+        b'{"x\\"model":"x","model":"old","y\\"model":"y"}',
+        b'{"x":{"model":"x"},"model":"old","y":{"model":"y"}}',
     ],
 )
-def test_the_model_is_replaced_at_the_top_and_nowhere_else(raw: bytes) -> None:
+@pytest.mark.parametrize("edge", [10, 30, 1024])
+def test_the_model_is_replaced_at_the_top_and_nowhere_else(
+    raw: bytes, edge: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_edit, "EDGE_BYTES", edge)
     body = json.loads(raw)
     patched = patch_json(raw, {"model": "new"}, body)
     assert json.loads(patched) == {**body, "model": "new"}
@@ -127,3 +141,14 @@ def test_a_long_body_is_not_walked_for_its_model(monkeypatch: pytest.MonkeyPatch
     body = {"messages": [{"role": "user", "content": 'a \\ "quoted" {text}\n'}] * 100, "model": "a", "stream": True}
     changes = {"model": "b", "stream_options": {"include_usage": True}}
     assert json.loads(patch_json(json.dumps(body).encode(), changes, body)) == {**body, **changes}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_model_near_an_end_of_a_long_body_is_found_without_a_search(
+    first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_edit, "find_in_slices", None)
+    messages = [{"role": "user", "content": 'of a "model": "x"', "model": "inner"}] * 100
+    body = {"model": "a", "messages": messages} if first else {"messages": messages, "model": "a", "stream": True}
+    raw = json.dumps(body, indent=1).encode()
+    assert json.loads(patch_json(raw, {"model": "b"}, body)) == {**body, "model": "b"}

@@ -25,6 +25,7 @@ from tests.support.variants import vary
 from tornado_gate import types
 from tornado_gate.admission import body_budget, body_rates
 from tornado_gate.admission.body_budget import SMALL_BYTES
+from tornado_gate.admission.body_worker import LOOP_BYTES
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.server.app import GateApplication, make_app
@@ -32,6 +33,7 @@ from tornado_gate.server.services import Services
 from tornado_gate.types import replace
 
 BODY = orjson.dumps({**CHAT, "pad": "x" * SMALL_BYTES})
+LONG_BODY = orjson.dumps({**CHAT, "pad": "x" * LOOP_BYTES})
 FORM = (
     b'--b0\r\nContent-Disposition: form-data; name="f"; filename="a.png"\r\n\r\n'
     + b"x" * SMALL_BYTES
@@ -412,10 +414,40 @@ async def test_no_hook_processes_a_large_body_in_the_event_loop(
         for name in ("translate_request", "forward_request"):
             if name in lane.hooks:
                 monkeypatch.setitem(lane.hooks, name, watch(lane.hooks[name]))
-    for size, body in {"small": orjson.dumps(CHAT), "large": BODY}.items():  # noqa: B007  `watched` reads it
+    for size, body in {"small": orjson.dumps(CHAT), "large": LONG_BODY}.items():  # noqa: B007  `watched` reads it
         assert (await ask("/plain", body, method="POST")).code == 200
         assert (await ask("/v1/_explain?route=/plain", body, method="POST")).code == 200
     assert threads == {"small": {True}, "large": {False}}
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    ("body", "in_loop"),
+    [
+        (BODY, True),
+        (orjson.dumps({**CHAT, "pad": ["text"] * 20_000}), True),
+        (orjson.dumps({**CHAT, "pad": [[]] * 30_000}), False),
+        (orjson.dumps({**CHAT, "pad": [1] * 100_000}), False),
+        (LONG_BODY, False),
+    ],
+    ids=["one text", "texts", "arrays", "numbers", "a long text"],
+)
+async def test_the_bytes_and_the_values_of_a_body_decide_whether_it_is_forwarded_in_the_event_loop(
+    services: Services, ask: Ask, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch, body: bytes, in_loop: bool
+) -> None:
+    fake.speaks, fake.chunks = frozenset({"plain"}), (b"{}",)
+    limit(services)
+    lane, threads = services.gate.snapshot.targets.providers["fake"].usable_lane, []
+    translate = lane.hooks["translate_request"]
+
+    def watched(**arguments: Any) -> Any:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return translate(**arguments)
+
+    monkeypatch.setitem(lane.hooks, "translate_request", watched)
+    assert (await ask("/plain", body, method="POST")).code == 200
+    assert threads == [in_loop]
+    assert_nothing_held(services)
 
 
 @pytest.mark.gen_test

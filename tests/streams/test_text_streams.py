@@ -22,7 +22,7 @@ from tornado_gate.types.text_maps import Shape, TextMap
 from tornado_gate.types.texts import GuardedText, Span, find_spans
 from tornado_gate_anthropic.fields import MESSAGES
 from tornado_gate_gemini import fields as gemini
-from tornado_gate_openai.fields import chat_answers, media_texts, realtime_texts, response_answers
+from tornado_gate_openai.fields import chat_answers, image_answers, realtime_texts, response_answers
 
 SECRET = re.compile(r"<[^>]{0,12}>")
 LONGEST = 14
@@ -299,7 +299,7 @@ def test_a_part_remembers_what_arrived() -> None:
 
 def test_an_image_stream_passes_as_it_is() -> None:
     frames = [frame({"type": "image_generation.completed", "b64_json": "A" * 9000}, "image_generation.completed")]
-    assert run(media_texts.IMAGES, frames, mask) == frames
+    assert run(image_answers.GENERATIONS, frames, mask) == frames
 
 
 def test_a_stream_that_breaks_off_inside_an_event_says_what_it_has() -> None:

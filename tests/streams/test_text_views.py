@@ -16,8 +16,8 @@ from tornado_gate.types.texts import Span, find_spans
 from tornado_gate_anthropic.fields import MESSAGES
 from tornado_gate_gemini.fields import GENERATE, INTERACTIONS
 from tornado_gate_openai.fields.chat_answers import CHAT
-from tornado_gate_openai.fields.media_texts import TRANSCRIPTIONS
 from tornado_gate_openai.fields.response_answers import RESPONSES
+from tornado_gate_openai.fields.transcriptions import TRANSCRIPTIONS
 
 EMAIL = re.compile(r"[\w.]+@[\w.]+\w")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 SLICE_BYTES: Final = 4 * 1024 * 1024
+MOST_HOPS: Final = 100
 MARGIN_BYTES: Final = 64
 """The maximum length of a searched mark or match: slices overlap by this length."""
 
@@ -44,3 +45,20 @@ def search(raw: bytes, mark: bytes, pattern: re.Pattern[bytes]) -> re.Match[byte
 def contains_any(raw: bytes, marks: Iterable[bytes]) -> bool:
     """Return whether one of `marks` occurs in `raw`."""
     return any(find_in_slices(raw, mark) >= 0 for mark in marks)
+
+
+def contains_quickly(raw: bytes, mark: bytes, byte: int) -> bool | None:
+    """Return whether `mark` occurs in `raw`; None if this cannot be found out in a short time.
+
+    `byte` is the position in `mark` of its byte that is rarest in usual texts. A single byte is found at ten times the speed of
+    a mark.
+    """
+    rare = mark[byte : byte + 1]
+    position = byte - 1
+    for _ in range(MOST_HOPS):
+        position = raw.find(rare, position + 1)
+        if position < 0:
+            return False
+        if raw.startswith(mark, position - byte):
+            return True
+    return None

@@ -13,7 +13,14 @@ from typing import Any
 
 import orjson
 
-from tornado_gate.codec.json_bounds import JsonMeasure, measure_json
+from tornado_gate.codec.json_bounds import (
+    CONTAINER_COST,
+    NAME_COST,
+    JsonMeasure,
+    find_text_width,
+    make_measure,
+    measure_json,
+)
 from tornado_gate.codec.large_json import load_json
 from tornado_gate.errors import InvalidField, RequestError
 from tornado_gate.types.wire import WHOLE_BYTES
@@ -31,7 +38,6 @@ _FLAT_BYTES = 2 * MAX_DEPTH
 A longer body with few brackets cannot be too deep either. Counting brackets is much faster than measuring the depth.
 """
 
-_CONTAINERS = frozenset({dict, list})
 _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 
 
@@ -59,11 +65,42 @@ def load_measured_object(raw: bytes, measure: JsonMeasure) -> dict[str, Any]:
     duplicate name does not contain the name.
     """
     value = _parse_object(raw)
-    _check_depth(value)
-    if _count_names(value) != measure.names:
-        message = "A name occurs twice in one JSON object of the request body. Remove one of the two members."
-        raise RequestError(message, code="duplicate_name")
+    if _count_values(value)[0] != measure.names:
+        raise _duplicate_name_error()
     return value
+
+
+def count_brackets(raw: bytes) -> int:
+    """Return the number of opening brackets, those in strings too. Takes a few microseconds if there are few."""
+    length = len(raw)
+    return 2 * length - len(raw.replace(b"{", b"")) - len(raw.replace(b"[", b""))  # `bytes.count` looks at each byte
+
+
+def is_surely_below(raw: bytes, brackets: int, max_cost: int) -> bool:
+    """Return whether the cost of a JSON text is not above `max_cost`: the shortest member, such as ``"":0,``, has 5 bytes."""
+    return len(raw) + CONTAINER_COST * brackets <= max_cost
+
+
+def load_and_measure_object(raw: bytes, max_cost: int) -> tuple[dict[str, Any], JsonMeasure]:
+    """Return the object like `load_measured_object`, and its measure, which takes less time for the parsed value.
+
+    For a text that `is_surely_below` the limit, and so short that it may be parsed in one step.
+    """
+    try:
+        value = _parse_object(raw)
+    except RequestError:
+        measure_json(raw, max_cost)  # the limit is checked first, also for a text that is not JSON
+        raise
+    names, cost = _count_values(value)
+    written = orjson.dumps(value)
+    if written != raw and _may_have_duplicates(raw, written) and measure_json(raw, max_cost).names != names:
+        raise _duplicate_name_error()
+    return value, make_measure(names, cost, len(raw) * find_text_width(written))
+
+
+def _duplicate_name_error() -> RequestError:
+    message = "A name occurs twice in one JSON object of the request body. Remove one of the two members."
+    return RequestError(message, code="duplicate_name")
 
 
 def _parse_object(raw: bytes) -> dict[str, Any]:
@@ -84,6 +121,8 @@ def _may_have_duplicates(raw: bytes, written: bytes) -> bool:
     """
     if raw.count(b":") != written.count(b":"):
         return True
+    if raw.find(b"\\") < 0:  # a single byte is found much faster
+        return False
     return raw.rfind(b"\\u003") >= 0 and _ESCAPED_COLON.search(raw) is not None
 
 
@@ -102,25 +141,61 @@ def _invalid_json_error(raw: bytes, error: orjson.JSONDecodeError) -> RequestErr
 
 def _check_depth(value: dict[str, Any]) -> None:
     """Raise RequestError for a value deeper than MAX_DEPTH."""
-    for depth, _ in enumerate(_iterate_levels(value)):
-        if depth == MAX_DEPTH:
-            raise RequestError(
-                f"The request body exceeds the maximum JSON nesting of {MAX_DEPTH} levels. Send a flatter object.",
-                code="invalid_json",
-            )
+    for _ in _iterate_levels(value):
+        pass
 
 
-def _count_names(value: dict[str, Any]) -> int:
-    return sum(len(container) for level in _iterate_levels(value) for container in level if type(container) is dict)
+def _count_values(value: dict[str, Any]) -> tuple[int, int]:
+    """Return the number of names, and the cost (`JsonMeasure`). Raises RequestError for a value deeper than MAX_DEPTH."""
+    names = cost = 0
+    for objects, arrays in _iterate_levels(value):
+        members, items = sum(map(len, objects)), sum(map(len, arrays))
+        names += members
+        filled = sum(map(bool, objects)) + sum(map(bool, arrays))
+        cost += CONTAINER_COST * (len(objects) + len(arrays)) + NAME_COST * members + members + items - filled
+    return names, cost
 
 
-def _iterate_levels(value: dict[str, Any]) -> Iterator[list[Any]]:
-    """Yield the objects and arrays of each level, from the outermost on. Works without recursion."""
-    level: list[Any] = [value]
-    while level:
-        yield level
-        inside = (container.values() if type(container) is dict else container for container in level)
-        level = [item for items in inside for item in items if type(item) in _CONTAINERS]
+def _iterate_levels(value: dict[str, Any]) -> Iterator[tuple[list[dict[str, Any]], list[list[Any]]]]:
+    """Yield the objects and the arrays of each level, from the outermost on. Works without recursion.
+
+    Raises RequestError for a level deeper than MAX_DEPTH.
+    """
+    objects: list[dict[str, Any]] = [value]
+    arrays: list[list[Any]] = []
+    for _ in range(MAX_DEPTH):
+        yield objects, arrays
+        objects, arrays = _list_containers(objects, arrays)
+        if not objects and not arrays:
+            return
+    raise RequestError(
+        f"The request body exceeds the maximum JSON nesting of {MAX_DEPTH} levels. Send a flatter object.",
+        code="invalid_json",
+    )
+
+
+def _list_containers(
+    objects: list[dict[str, Any]], arrays: list[list[Any]]
+) -> tuple[list[dict[str, Any]], list[list[Any]]]:
+    """Return the objects and the arrays in `objects` and `arrays`. Plain loops are faster here than functions of itertools."""
+    inner_objects: list[dict[str, Any]] = []
+    inner_arrays: list[list[Any]] = []
+    item: Any
+    for members in objects:
+        for item in members.values():
+            kind = type(item)
+            if kind is dict:
+                inner_objects.append(item)
+            elif kind is list:
+                inner_arrays.append(item)
+    for items in arrays:
+        for item in items:
+            kind = type(item)
+            if kind is dict:
+                inner_objects.append(item)
+            elif kind is list:
+                inner_arrays.append(item)
+    return inner_objects, inner_arrays
 
 
 def _refuse_duplicates(raw: bytes) -> None:

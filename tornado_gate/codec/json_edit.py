@@ -18,6 +18,8 @@ from tornado_gate.types.value import Value
 REMOVE: Final = object()
 """As a value in `patch_json`: remove the member."""
 
+EDGE_BYTES = 1024
+"""A member that is so near to an end of the text is found without a search of the whole text."""
 WINDOW_BYTES = 1024 * 1024
 """The maximum length of text that one call of a pattern searches, because other threads wait during the call."""
 
@@ -27,6 +29,7 @@ _SPACE = re.compile(rb"[ \t\r\n]*+")
 _WITHOUT_BRACKETS = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*"[^"{}\[\]]*+)*')
 _SCALAR_END = re.compile(rb"[,}\]\s]")
 _PLAIN_NAME = re.compile(r"[A-Za-z_]+")
+_BACKSLASH: Final = 0x5C
 _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
 
 
@@ -102,19 +105,57 @@ def _find_changed_members(raw: bytes, changes: Mapping[str, Any], body: Mapping[
     position is ambiguous. Names that `body` does not hold are searched too, so that no member is added twice.
     """
     members: list[_Member] = []
+    is_searched = False
     for name in changes:
         if _PLAIN_NAME.fullmatch(name) is None:
             return None
         quoted = b'"%b"' % name.encode()
+        start = _find_near_start(raw, quoted)
+        if start < 0:
+            start = _find_near_end(raw, quoted)
+        if start >= 0:
+            members.append(_read_member(raw, name, start, start + len(quoted)))
+            continue
+        is_searched = True
         start = find_in_slices(raw, quoted)
         if start < 0 and name not in body:
             continue
         if start < 0 or name not in body or find_in_slices(raw, quoted, start + 1) >= 0:
             return None
         members.append(_read_member(raw, name, start, start + len(quoted)))
-    if members and find_in_slices(raw, b"\\u00", pattern=_ESCAPED_LETTER) >= 0:
+    if is_searched and members and find_in_slices(raw, b"\\u00", pattern=_ESCAPED_LETTER) >= 0:
         return None
     return sorted(members, key=lambda member: member.start)
+
+
+def _find_near_start(raw: bytes, quoted: bytes) -> int:
+    """Return the position of the top-level member with the quoted name if it is near the start of a valid `raw`, else -1.
+
+    The text before it, completed by a member and the end of the object, is a JSON object only if a name of the top level can
+    follow it.
+    """
+    start = raw.find(quoted, 0, EDGE_BYTES)
+    return start if start > 0 and _is_json(raw, start, raw[:start] + b'"":0}') else -1
+
+
+def _find_near_end(raw: bytes, quoted: bytes) -> int:
+    """Return the position like `_find_near_start`, near the end.
+
+    The text from there on is the rest of a JSON object only if it ends as many objects as it begins, and one more.
+    """
+    start = raw.rfind(quoted, max(0, len(raw) - EDGE_BYTES))
+    return start if start > 0 and _is_json(raw, start, b"{" + raw[start:]) else -1
+
+
+def _is_json(raw: bytes, start: int, text: bytes) -> bool:
+    """Return whether `text` is JSON. The quotation mark at `start` of `raw` must not be an escaped one."""
+    if raw[start - 1] == _BACKSLASH:
+        return False
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _iterate_members(raw: bytes) -> Iterator[_Member]:

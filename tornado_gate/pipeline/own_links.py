@@ -10,6 +10,7 @@ from tornado_gate.types.value import replace
 
 MARK = b"signature="
 """In every address that the gateway has signed."""
+RARE_BYTE = MARK.index(b"=")
 
 
 async def inline_own_links(call: Call, request: Request) -> Request:

@@ -108,7 +108,7 @@ async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> Prepar
     """Answer a token count without an upstream."""
     request = await once.request(call)
     body = getattr(request, "counted", None) or get_counted_body(once.wire)
-    if once.is_large:
+    if once.needs_thread:
         tokens = await gate.worker.run(call.caller.account, estimate_prompt_tokens, body)
     else:
         tokens = estimate_prompt_tokens(body)
@@ -117,7 +117,7 @@ async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> Prepar
 
 async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Estimate:
     """What the request may use, for its bounds."""
-    if once.is_large:
+    if once.needs_thread:
         prompt = await gate.worker.run(call.caller.account, estimate_wire_tokens, once.wire)
     else:
         prompt = estimate_wire_tokens(once.wire)
@@ -144,7 +144,7 @@ async def run_verbatim_lane(
 ) -> PreparedAnswer:
     """Steps 4 to 6 in the verbatim lane. `outgoing` is the result of step 4, if it was taken before."""
     if outgoing is None:
-        outgoing = once.invoke_hook(lane.invoke_translate_request, call, request)
+        outgoing = once.invoke_hook(lane, lane.invoke_translate_request, call, request)
     if not isinstance(outgoing, UpstreamRequest):
         outgoing = await outgoing
     return PreparedAnswer(call, await _forward(gate, call, once.wire_format, lane, request, outgoing))
@@ -185,7 +185,7 @@ async def prepare_verbatim_request(
         return None
     if used.signatures and await _has_foreign_signatures(call, once):
         return None
-    given = once.invoke_hook(wire_format.invoke_forward_request, call, wire)
+    given = once.invoke_hook(wire_format, wire_format.invoke_forward_request, call, wire)
     return given if given is None or isinstance(given, VerbatimRequest) else await given
 
 

@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from tornado_gate.admission.body_budget import SMALL_BYTES
-from tornado_gate.codec.byte_search import contains_any
+from tornado_gate.admission.body_worker import LOOP_BYTES
+from tornado_gate.codec.byte_search import contains_any, contains_quickly
 from tornado_gate.guards.tool_texts import check_tool_texts
 from tornado_gate.pipeline.gate import Gate
-from tornado_gate.pipeline.own_links import MARK
-from tornado_gate.plugins.lanes import FormatLane
+from tornado_gate.pipeline.own_links import MARK, RARE_BYTE
+from tornado_gate.plugins.lanes import FormatLane, Lane
 from tornado_gate.types import NO_TARGET, Call, Request, WireRequest
 
 Given = TypeVar("Given")
@@ -22,13 +23,14 @@ class RequestCache:
     """The common request, translated when the first target needs it and cached for the next, with the fields dropped on the way.
 
     A route with several operations has one common request for each operation.
-    Hooks that process a large body run in the gate's worker.
+    Hooks that process a large body run in the gate's worker. `needs_thread`: so do searches, and hooks of the verbatim lane.
     """
 
     def __init__(self, wire: WireRequest, wire_format: FormatLane, gate: Gate) -> None:
         self.wire = wire
         self.wire_format = wire_format
         self.is_large = len(wire.raw) > SMALL_BYTES
+        self.needs_thread = self.is_large and not (wire.quick and len(wire.raw) <= LOOP_BYTES)
         self._gate = gate
         self.prompt_tokens: int | None = None
         self._made: dict[str, tuple[Request, list[str]]] = {}
@@ -51,7 +53,7 @@ class RequestCache:
 
     async def contains(self, call: Call, marks: tuple[bytes, ...]) -> bool:
         """Whether one of `marks` occurs in the body."""
-        if self.is_large:
+        if self.needs_thread:
             return await self._gate.worker.run(call.caller.account, contains_any, self.wire.raw, marks)
         return any(mark in self.wire.raw for mark in marks)
 
@@ -60,22 +62,28 @@ class RequestCache:
         if not self.is_large:
             return b"=" in self.wire.raw and MARK in self.wire.raw  # a single byte is found much faster
         if self._may_have_own_links is None:
-            self._may_have_own_links = await self.contains(call, (MARK,))
+            may_have = contains_quickly(self.wire.raw, MARK, RARE_BYTE)
+            self._may_have_own_links = await self.contains(call, (MARK,)) if may_have is None else may_have
         return self._may_have_own_links
 
     async def run_hook(
         self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
     ) -> Result:
         """The result of a hook that `invoke`, a method of a lane, calls: in the event loop, or in the thread for a large body."""
-        given: Any = self.invoke_hook(invoke, call, value)
+        given: Any = self._run_in_thread(invoke, call, value) if self.is_large else invoke(call, value)
         result: Result = (await given) if inspect.iscoroutine(given) else given
         return result
 
     def invoke_hook(
-        self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
+        self, lane: Lane, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
     ) -> Result | Awaitable[Result]:
-        """As `run_hook`, without a coroutine for a hook that returns its result at once."""
-        return self._run_in_thread(invoke, call, value) if self.is_large else invoke(call, value)
+        """As `run_hook`, for the verbatim lane; without a coroutine for a hook that returns its result at once.
+
+        Wrappers may look at each byte, so they get a large body in the thread, whatever it consists of.
+        """
+        if self.needs_thread or (self.is_large and lane.is_wrapped):
+            return self._run_in_thread(invoke, call, value)
+        return invoke(call, value)
 
     async def _run_in_thread(
         self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given

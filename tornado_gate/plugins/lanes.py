@@ -139,6 +139,7 @@ class Lane:
         wrappers = list(wrappers)
         self.required = [wrapper for wrapper in wrappers if wrapper.required]
         self._wrapped = {wrapper.name: wrapper.hooks.get(side, []) for wrapper in wrappers}
+        self.is_wrapped = any(self._wrapped.values())
         others = [
             (wrapper.name, limit_to_scope(wrapper.implementation, project, spec, wrapper.scope))
             for wrapper in wrappers

@@ -52,11 +52,10 @@ class RouteDescription(Value, frozen=True, kw_only=True):
     """One route: a one-line `summary`, a longer `description`, and the group `tag`; without one, the operation.
 
     `body` is the marshmallow schema of its JSON body (a class or an instance), a JSON schema, or a tuple of alternatives.
-    `members` completes a marshmallow schema with JSON schemas for members that are checked by functions, by name; their keywords
-    are added to the generated ones. `form` is the JSON schema of a multipart form, whose files have the format "binary".
-    `parameters` are parameters of the query and of headers, `examples` complete requests. `answer` is the JSON schema of a JSON
-    response. `media_types` are the other media types of responses, with a sentence or an example text: ``{"text/event-stream":
-    "data: {…}\\n\\n", "audio/mpeg": ""}``.
+    `form` is a multipart form: a marshmallow schema, or a JSON schema whose files have the
+    format "binary". `parameters` are parameters of the query and of headers, `examples` complete requests. `answer` is the JSON
+    schema of a JSON response. `media_types` are the other media types of responses, with a sentence or an example text:
+    ``{"text/event-stream": "data: {…}\\n\\n", "audio/mpeg": ""}``.
 
     `alias_of` is the path of the route that this route is another spelling of; the other fields are then ignored.
     """
@@ -65,8 +64,7 @@ class RouteDescription(Value, frozen=True, kw_only=True):
     description: str = ""
     tag: str = ""
     body: Any = None
-    members: Mapping[str, JsonSchema] = field(default_factory=dict)
-    form: JsonSchema | None = None
+    form: Any = None
     parameters: tuple[RouteParameter, ...] = ()
     answer: JsonSchema | None = None
     media_types: Mapping[str, str] = field(default_factory=dict)

@@ -136,7 +136,8 @@ class WireRequest(Value, frozen=True, kw_only=True):
 
     `json` is the parsed body ({} for a route without a body) and `raw` its bytes. For a form, `form` is true, `files` are its
     files and `json` holds its text fields: strings, or arrays of strings for names that occur several times or end in ``[]``.
-    `plain`: the body is of one of the route's `content_types`; `raw` holds it, unchecked, and `json` is {}.
+    `plain`: the body is of one of the route's `content_types`; `raw` holds it, unchecked, and `json` is {}. `quick`: the body is
+    long, but has so few values that hooks of the verbatim lane need no thread for it.
     """
 
     route: Route
@@ -150,6 +151,7 @@ class WireRequest(Value, frozen=True, kw_only=True):
     form: bool = False
     query_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     plain: bool = False
+    quick: bool = False
 
 
 class BufferedBody:

@@ -8,26 +8,15 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final
 
-from tornado_gate.types import Call, ChatRequest, Reasoning, Tool, ToolCall, VendorTool
+from tornado_gate.types import Call, ChatRequest, Tool, ToolCall, VendorTool
 from tornado_gate.types.value import replace
 from tornado_gate.wire.json_schema import flatten_parameters
 from tornado_gate.wire.model_features import ChatFeatures
+from tornado_gate.wire.neutral_values import NEUTRAL_VALUES
 from tornado_gate.wire.server_tools import forget_server_tools
 from tornado_gate.wire.tool_pairs import pair_tool_results
 
 _EMPTY: Final[dict[str, Any]] = {"stop": (), "tools": (), "modalities": ()}
-_NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
-    "temperature": (1,),
-    "top_p": (1,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "parallel_tool_calls": (True,),
-    "modalities": (("text",),),
-    "reasoning": (Reasoning(effort="none"), Reasoning(enabled=False), Reasoning(budget_tokens=0)),
-}
-"""By field: values with the meaning of an absent field, which are dropped without a report."""
 CONTINUE: Final = "Continue."
 """The user turn after a begun response, for models that reject a last assistant turn."""
 
@@ -96,7 +85,7 @@ def find_dropped(call: Call, request: ChatRequest, names: tuple[str, ...]) -> di
         if value == absent:
             continue
         dropped[name] = absent
-        if value not in _NEUTRAL.get(name, ()):
+        if value not in NEUTRAL_VALUES.get(name, ()):
             call.drop_field(request.field_name(name))
     return dropped
 

@@ -9,38 +9,20 @@ A provider for an API with few features names what it sends, and needs no table 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from tornado_gate.errors import UnsupportedOperation
-from tornado_gate.types import Call, ChatRequest, MediaRequest, Message, Reasoning, Request, Text, ToolChoice
+from tornado_gate.types import Call, ChatRequest, MediaRequest, Message, Request, Text
 from tornado_gate.types.value import replace
+from tornado_gate.wire.neutral_values import NEUTRAL_VALUES
 from tornado_gate.wire.prompt_cache import select_losses
 
 _NOT_SENT_BY_PROVIDERS: Final = frozenset(
     {"extra", "include_usage", "names", "reply_state", "stream", "task_id", "webhook", "wire_format"}
 )
 """Fields that the core or the format honours, and `extra`, whose members are reported one by one."""
-_NEUTRAL: Final[dict[str, tuple[Any, ...]]] = {
-    "background": ("auto",),
-    "frequency_penalty": (0,),
-    "logprobs": (False,),
-    "modalities": (("text",),),
-    "moderation": ("auto",),
-    "n": (1,),
-    "parallel_tool_calls": (True,),
-    "presence_penalty": (0,),
-    "quality": ("auto",),
-    "reasoning": (Reasoning(effort="none"), Reasoning(enabled=False), Reasoning(budget_tokens=0)),
-    "size": ("auto",),
-    "speed": (1,),
-    "temperature": (1,),
-    "tool_choice": (ToolChoice(mode="auto"), ToolChoice(mode="none")),
-    "top_logprobs": (0,),
-    "top_p": (1,),
-}
-"""By field: values with the meaning of an absent field."""
 
 
 def report_unsent_fields(call: Call, request: ChatRequest | MediaRequest, sent: Collection[str] = ()) -> None:
@@ -52,7 +34,7 @@ def report_unsent_fields(call: Call, request: ChatRequest | MediaRequest, sent: 
         name, value = field.name, getattr(request, field.name)
         if field.required or name in _NOT_SENT_BY_PROVIDERS or name in sent or value is None or value is field.default:
             continue
-        if value not in ((), {}, *_NEUTRAL.get(name, ())):
+        if value not in ((), {}, *NEUTRAL_VALUES.get(name, ())):
             call.drop_field(request.field_name(name))
     for name in select_losses(request.extra):
         call.drop_field(name)

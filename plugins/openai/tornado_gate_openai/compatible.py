@@ -47,11 +47,7 @@ _FORMAT_OF_OPERATION: Final[Mapping[Operation, str]] = {
     "chat": formats.OPENAI_CHAT,
     "embeddings": formats.OPENAI_EMBEDDINGS,
 }
-_FIELD_OF_MEMBER: Final = {
-    "max_completion_tokens": "max_tokens",
-    "reasoning_effort": "reasoning",
-    "input": "inputs",
-}
+_FIELD_OF_MEMBER: Final = {**chat.FIELD_OF_MEMBER, "input": "inputs"}
 """By member of the body: the common field, where the names differ."""
 
 

@@ -13,6 +13,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.support.gates import FakeProvider, make_config, make_gate
 from tornado_gate.codec import fields
 from tornado_gate.config import load
+from tornado_gate.errors import InvalidField
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.plugins.host import PluginHost
@@ -106,6 +107,11 @@ class _Inner(fields.BodySchema):
     name = fields.String(required=True, filled=True)
 
 
+def _check_seconds(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidField("seconds", "'seconds' must be a string or a number.")
+
+
 class _AllSchema(fields.BodySchema):
     """Every kind of field."""
 
@@ -119,6 +125,25 @@ class _AllSchema(fields.BodySchema):
     several = fields.Array(fields.Object(_Inner), least=1, most=2)
     either = fields.OneOf(by_type={str: fields.String(), list: fields.Array(fields.Integer())}, allow_none=True)
     unchecked = fields.FunctionField(lambda _value: None, allow_none=True)
+    seconds = fields.FunctionField(
+        _check_seconds, allow_none=True, keywords={"anyOf": [{"type": "string"}, {"type": "number"}]}
+    )
+
+
+class _AllFormSchema(_AllSchema):
+    """A form."""
+
+    once = fields.FormText(choices=("x", "y"), allow_none=True)
+    picture = fields.File(needed=True, description="A picture.")
+    mask = fields.File()
+
+
+def _accepts(body: dict[str, Any]) -> bool:
+    try:
+        fields.check(_AllSchema(), body)
+    except InvalidField:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(
@@ -130,6 +155,7 @@ class _AllSchema(fields.BodySchema):
         *({"inner": None}, {"inner": {}}, {"inner": {"name": ""}}, {"inner": {"name": "x", "more": 1}}),
         *({"several": []}, {"several": [{"name": "x"}]}, {"several": [{}]}, {"several": [{"name": "x"}] * 3}),
         *({"either": "x"}, {"either": [1]}, {"either": ["x"]}, {"either": 1}, {"either": None}, {"unchecked": [1]}),
+        *({"unchecked": None}, {"seconds": "4"}, {"seconds": 4.5}, {"seconds": None}, {"seconds": [4]}),
     ],
 )
 def test_a_schema_accepts_what_the_fields_accept(body: dict[str, Any]) -> None:
@@ -137,4 +163,16 @@ def test_a_schema_accepts_what_the_fields_accept(body: dict[str, Any]) -> None:
     registry = SchemaRegistry()
     schema = registry.convert(_AllSchema)
     components = {"components": {"schemas": registry.components}}
-    assert Draft202012Validator({**schema, **components}).is_valid(body) is (not _AllSchema().validate(body))
+    assert Draft202012Validator({**schema, **components}).is_valid(body) is _accepts(body)
+
+
+def test_a_form_has_its_files_and_no_null() -> None:
+    schema = SchemaRegistry().convert_form(_AllFormSchema)
+    assert schema["required"] == ["picture"]
+    file = {"type": "string", "format": "binary"}
+    assert schema["properties"]["picture"] == {"description": "A picture.", **file}
+    assert schema["properties"]["mask"] == file
+    assert schema["properties"]["once"] == {"type": "string", "enum": ["x", "y"]}
+    assert schema["properties"]["count"] == {"type": "integer", "minimum": 1, "maximum": 5}
+    assert schema["properties"]["seconds"] == {"anyOf": [{"type": "string"}, {"type": "number"}]}
+    assert "null" not in str(schema)

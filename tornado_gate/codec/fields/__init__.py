@@ -2,10 +2,11 @@
 
 marshmallow's own Boolean accepts 1 and "true", its Float accepts "5". The gateway forwards bodies unchanged, so it must refuse
 values that need conversion. A schema of these fields is the one definition of a body. From it come the check (`check`), what
-guards read (`make_shape`), the ids of objects of an upstream (`make_reference_reader`), the API description
-(`server/openapi`) and the rows of the matrix of fields.
+guards read (`make_body_shape`, `make_shape`), the ids of objects of an upstream (`make_reference_reader`), the values in the
+texts of a form (`parse_form`), the API description (`server/openapi`) and the rows of the matrix of fields.
 """
 
+from tornado_gate.codec.fields.forms import parse_form
 from tornado_gate.codec.fields.kinds import (
     MAX_INTEGER,
     MAX_TOKENS,
@@ -13,6 +14,8 @@ from tornado_gate.codec.fields.kinds import (
     Array,
     Boolean,
     Declared,
+    File,
+    FormText,
     FunctionField,
     Integer,
     Number,
@@ -29,7 +32,7 @@ from tornado_gate.codec.fields.kinds import (
 )
 from tornado_gate.codec.fields.reference_readers import make_reference_reader
 from tornado_gate.codec.fields.schemas import BodySchema, check, first_fault
-from tornado_gate.codec.fields.text_shapes import make_shape
+from tornado_gate.codec.fields.text_shapes import make_body_shape, make_shape
 
 __all__ = [
     "MAX_INTEGER",
@@ -39,6 +42,8 @@ __all__ = [
     "BodySchema",
     "Boolean",
     "Declared",
+    "File",
+    "FormText",
     "FunctionField",
     "Integer",
     "Number",
@@ -54,6 +59,8 @@ __all__ = [
     "first_fault",
     "format_choices",
     "get_schema",
+    "make_body_shape",
     "make_reference_reader",
     "make_shape",
+    "parse_form",
 ]

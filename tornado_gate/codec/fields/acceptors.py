@@ -103,7 +103,7 @@ def _accept_string(field: String) -> Acceptor:
         return type(value) is str and least <= len(value) <= most
 
     def accepts_word(value: Any) -> bool:
-        return accepts(value) and (value in choices or are_left_to_upstream())
+        return (type(value) is str and value in choices) or (accepts(value) and are_left_to_upstream())
 
     return accepts_word if choices else accepts
 
@@ -225,7 +225,7 @@ def _accept_array(field: Array) -> Acceptor:
     least, most, are_plain = field.least, MAX_INTEGER if field.most is None else field.most, field.are_plain
 
     def accepts(value: Any) -> bool:
-        if type(value) is not list or not least <= len(value) <= most:
+        if type(value) is not list or len(value) < least or (len(value) > most and not are_left_to_upstream()):
             return False
         if are_plain is not None and are_plain(value):
             return True

@@ -66,6 +66,7 @@ class Declared(fields.Field[_Value]):
     `text` is the shape of its strings for guards (`types/text_maps.py`), or a function that returns it; without one, the
     shape comes from the fields inside. `refers`: its string names an object of an upstream. `opaque`: nothing inside is a
     reference. `description` and `example` go into the API description; the matrix of fields tests the example, too.
+    `keywords` are the JSON schema of a value that a function checks, as far as the kind of the field does not say it.
     """
 
     def __init__(
@@ -76,11 +77,12 @@ class Declared(fields.Field[_Value]):
         opaque: bool = False,
         description: str = "",
         example: Any = NO_EXAMPLE,
+        keywords: Mapping[str, Any] | None = None,
         **rest: Any,
     ) -> None:
         super().__init__(**rest)
         self.text, self.refers, self.opaque = text, refers, opaque
-        self.description, self.example = description, example
+        self.description, self.example, self.keywords = description, example, keywords or {}
 
 
 class String(Declared[str]):
@@ -112,6 +114,15 @@ class String(Declared[str]):
         elif self.longest is not None and len(value) > self.longest:
             _refuse_value(f"has {len(value)} characters; at most {self.longest} are allowed")
         return value
+
+
+class FormText(String):
+    """A text field of a form that is sent at most once."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> str:
+        if isinstance(value, list):
+            raise ValidationError("must be sent only once")
+        return super()._deserialize(value, attr, data, **rest)
 
 
 class Boolean(Declared[bool]):
@@ -263,6 +274,17 @@ class Unchecked(Declared[Any]):
     def __init__(self, inner: Callable[[], fields.Field[Any]] | None = None, **rest: Any) -> None:
         super().__init__(allow_none=True, **rest)
         self.inner = inner
+
+
+class File(Declared[Any]):
+    """A file of a form. A text in its place is invalid. `needed`: each form has one; the format checks the files."""
+
+    def __init__(self, *, needed: bool = False, **rest: Any) -> None:
+        super().__init__(keywords={"type": "string", "format": "binary"}, **rest)
+        self.needed = needed
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
+        raise ValidationError("must be a file: its part of the form needs a filename")
 
 
 class Variants(Declared[dict[str, Any]]):

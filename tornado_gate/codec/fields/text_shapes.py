@@ -19,6 +19,13 @@ _VARIANTS: Final[dict[tuple[Any, ...], Object | Events]] = {}
 """The shapes of schemas and of variants. A shape is here before its members are, because schemas may contain themselves."""
 
 
+def make_body_shape(*schemas: type[Schema]) -> Shape:
+    """Return the shape of bodies that one of `schemas` describes. Raises ValueError for a member with different shapes."""
+    upstream_members = {name: shape for kind in schemas for name, shape in _list_template_shapes(kind).items()}
+    template = getattr(schemas[0], "texts", _ANY)
+    return replace(template, members={**upstream_members, **_list_member_shapes(schemas)})
+
+
 def make_shape(source: fields.Field[Any] | type[Schema]) -> Shape:
     """Return the shape of a field, or of the objects of a schema. Raises ValueError for a field without one."""
     shape = _make_schema_shape(source) if isinstance(source, type) else find_shape(source)

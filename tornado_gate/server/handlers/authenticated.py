@@ -256,15 +256,14 @@ class AuthenticatedHandler(Exchange):
             return await self._read_form(call, self.form)
         assert self.claim is not None
         pieces, self.body = self.body, []
-        raw = await self.gate.worker.run(self.caller.account, b"".join, pieces)
-        if self.route.method in METHODS_WITHOUT_BODY:
-            return self._build_wire_request(call, raw, EMPTY_MAPPING, ())
-        if self.is_plain:
-            self.claim.complete()
+        if self.route.method in METHODS_WITHOUT_BODY or self.is_plain:
+            if self.is_plain:
+                self.claim.complete()
+            raw = await self.gate.worker.run(self.caller.account, b"".join, pieces)
             return self._build_wire_request(call, raw, EMPTY_MAPPING, ())
         limit = self.snapshot.config.limits.body_values
-        body = await self.gate.worker.load_object(raw, self.claim, limit)
-        return self._build_wire_request(call, raw, body, ())
+        body = await self.gate.worker.load_object(pieces, self.claim, limit)
+        return self._build_wire_request(call, body.raw, body.json, (), is_quick=body.is_quick)
 
     async def _read_form(self, call: Call, form: multipart.FormReader) -> WireRequest:
         assert self.claim is not None
@@ -273,7 +272,13 @@ class AuthenticatedHandler(Exchange):
         return self._build_wire_request(call, b"", multipart.convert_fields_to_json(form.fields), tuple(form.files))
 
     def _build_wire_request(
-        self, call: Call, raw: bytes, body: Mapping[str, Any], files: tuple[Upload, ...]
+        self,
+        call: Call,
+        raw: bytes,
+        body: Mapping[str, Any],
+        files: tuple[Upload, ...],
+        *,
+        is_quick: bool = False,
     ) -> WireRequest:
         return WireRequest(
             route=self.route,
@@ -287,6 +292,7 @@ class AuthenticatedHandler(Exchange):
             files=files,
             form=self.form is not None,
             plain=self.is_plain,
+            quick=is_quick,
         )
 
 

@@ -159,7 +159,7 @@ class MessageSession:
             waiting = claim.grow(max(0, len(raw) - claim.held))
             if waiting is not None:
                 await waiting
-            body = await self._gate.worker.load_object(raw, claim, limit)
+            body = (await self._gate.worker.load_object([raw], claim, limit)).json
         except GateError as error:
             refusal = self._refuse(error, claim)
         else:

@@ -229,9 +229,14 @@ class OperationBuilder:
         for media_type in route.content_types:
             content[media_type] = {"schema": {"type": "string"}}
         if route.multipart != "no":
-            content["multipart/form-data"] = {"schema": dict(description.form or {"type": "object"})}
+            content["multipart/form-data"] = {"schema": self._describe_form(description.form)}
         is_optional = route.empty_body or (description.body is None and route.model == "none")
         return {"required": not is_optional, "content": content}
+
+    def _describe_form(self, form: Any) -> JsonValue:
+        if form is None or isinstance(form, Mapping):
+            return dict(form or {"type": "object"})
+        return self._components.schemas.convert_form(form)
 
     def _refer_to_body(self, described: DescribedRoute) -> JsonValue:
         """Return a reference to the schema of a body. Routes with the same schema share it."""
@@ -251,7 +256,7 @@ class OperationBuilder:
             stem = f"{described.format}.{make_operation_id(described.route.method, described.route.path)}"
             name = stem if stem not in self._bodies.values() else f"{stem}_{len(self._bodies)}"
             self._bodies[id(description.body)] = name
-            converted = self._components.schemas.convert(description.body, description.members)
+            converted = self._components.schemas.convert(description.body)
             self._components.schemas.add(name, converted)
         return {"$ref": f"#/components/schemas/{name}"}
 

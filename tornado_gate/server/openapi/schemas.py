@@ -2,13 +2,12 @@
 `codec.fields`.
 
 A schema is never stricter than the check of the gateway. If only a function checks the values of a member, the member
-has no type, unless the description of its route adds one.
+has no type, unless its field has `keywords`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from apispec import APISpec
@@ -21,6 +20,7 @@ from tornado_gate.codec.fields import (
     Array,
     Boolean,
     Declared,
+    File,
     FunctionField,
     Integer,
     Number,
@@ -66,35 +66,24 @@ class SchemaRegistry:
         """Add a JSON schema to which others refer."""
         self._spec.components.schema(name, schema)
 
-    def convert(self, schema: Any, members: Mapping[str, Mapping[str, Any]] | None = None) -> JsonValue:
-        """Return the JSON schema of a marshmallow schema, class or instance, with the keywords of `members` for its
-        members.
-        """
+    def convert(self, schema: Any) -> JsonValue:
+        """Return the JSON schema of a marshmallow schema, class or instance."""
         made: JsonValue = self._converter.schema2jsonschema(schema() if isinstance(schema, type) else schema)
-        for name, keywords in (members or {}).items():
-            known = made["properties"].get(name)
-            if known is not None:
-                made["properties"][name] = _complete_schema(known, keywords)
-        for known in made["properties"].values():
-            known.pop("x-nullable", None)
         title = (schema if isinstance(schema, type) else type(schema)).__doc__
         return {"description": make_plain(title), **made} if title else made
+
+    def convert_form(self, schema: Any) -> JsonValue:
+        """Return the JSON schema of a form's fields: no field is null, and each form has the files that are needed."""
+        made = self.convert(schema)
+        declared = (schema() if isinstance(schema, type) else schema).fields.items()
+        files = [name for name, field in declared if isinstance(field, File) and field.needed]
+        properties = {name: _forbid_null(property) for name, property in made["properties"].items()}
+        return {**made, "properties": properties, "required": sorted({*made.get("required", ()), *files})}
 
 
 def make_plain(docstring: str) -> str:
     """Return a docstring as Markdown: its first paragraph on one line."""
     return " ".join(docstring.partition("\n\n")[0].split()).replace("``", "`")
-
-
-def _complete_schema(known: Mapping[str, Any], keywords: Mapping[str, Any]) -> JsonValue:
-    """Return the generated schema of a member with further keywords. A member that may be null stays so."""
-    if "type" in known or "anyOf" in known or "$ref" in known:
-        return {**known, **{name: value for name, value in keywords.items() if name not in ("type", "anyOf")}}
-    if not known.get("x-nullable"):
-        return {**known, **keywords}
-    text = {name: keywords[name] for name in ("description", "examples") if name in keywords}
-    inner = {name: value for name, value in keywords.items() if name not in text}
-    return {**text, "anyOf": [inner, {"type": "null"}]} if inner else text
 
 
 def _describe_field(converter: Any, field: fields.Field[Any], ret: JsonValue, **_: Any) -> JsonValue:
@@ -105,6 +94,8 @@ def _describe_field(converter: Any, field: fields.Field[Any], ret: JsonValue, **
     for name in ("type", "anyOf", "minLength", "maxLength", "pattern"):
         ret.pop(name, None)
     described |= _translate_validators(field)
+    if isinstance(field, Declared):
+        described |= field.keywords
     return _describe_member(field, _allow_null(described) if field.allow_none else described)
 
 
@@ -151,7 +142,7 @@ def _translate_field(converter: Any, field: Any) -> JsonValue | None:
             }
         case Variants():
             return {"anyOf": _list_variants(converter, field)}
-        case FunctionField() | Unchecked():
+        case File() | FunctionField() | Unchecked():
             return {}
     return None
 
@@ -172,13 +163,26 @@ def _translate_validators(field: fields.Field[Any]) -> JsonValue:
 
 
 def _allow_null(schema: JsonValue) -> JsonValue:
-    """Return `schema`, or null. A schema without a type is marked, so that a description that adds one keeps null."""
+    """Return `schema`, or null. A schema without a type has null among its values."""
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     if "anyOf" in schema:
         return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
     if "type" not in schema:
-        return {**schema, "x-nullable": True}
+        return schema
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     nullable = {**schema, "type": [*kinds, "null"]}
     return {**nullable, "enum": [*schema["enum"], None]} if "enum" in schema else nullable
+
+
+def _forbid_null(schema: JsonValue) -> JsonValue:
+    """Return `schema` without the value null."""
+    if "anyOf" in schema:
+        alternatives = [alternative for alternative in schema["anyOf"] if alternative != {"type": "null"}]
+        others = {name: value for name, value in schema.items() if name != "anyOf"}
+        return {**others, **alternatives[0]} if len(alternatives) == 1 else {**schema, "anyOf": alternatives}
+    if not isinstance(schema.get("type"), list):
+        return schema
+    kinds = [kind for kind in schema["type"] if kind != "null"]
+    strict = {**schema, "type": kinds[0] if len(kinds) == 1 else kinds}
+    return {**strict, "enum": [word for word in schema["enum"] if word is not None]} if "enum" in schema else strict

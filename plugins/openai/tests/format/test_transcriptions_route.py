@@ -14,6 +14,7 @@ from operation_calls import SECRET, FakeUpload, answered, done, events_of, form_
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.types import Reply, StreamError, TranscriptionRequest, TranscriptionResult, Usage, VerbatimRequest
+from tornado_gate_openai.fields.transcriptions import TranscriptionFormSchema
 from tornado_gate_openai.format import transcriptions
 
 TRANSCRIPTIONS, TRANSLATIONS = transcriptions.ROUTES
@@ -49,8 +50,7 @@ def forwarded(raw: Any, content_type: str = "application/json", call: Any = None
 
 
 def test_every_field_of_the_vendor_is_known() -> None:
-    known = {*transcriptions._SINGLE_FIELDS, *transcriptions._LIST_FIELDS, "file"}
-    assert set(get_type_hints(TranscriptionCreateParamsNonStreaming)) == known
+    assert set(get_type_hints(TranscriptionCreateParamsNonStreaming)) == set(TranscriptionFormSchema().fields)
 
 
 def test_both_routes_take_forms_only() -> None:
@@ -298,7 +298,7 @@ _words = st.text(max_size=4) | st.sampled_from(["true", "0.5", "word", "srt"])
 
 @given(
     fields=st.dictionaries(
-        st.sampled_from([*transcriptions._SINGLE_FIELDS, *transcriptions._LIST_FIELDS, "x"]),
+        st.sampled_from([*TranscriptionFormSchema().fields, "x"]),
         _words | st.lists(_words, min_size=1),
     )
 )

@@ -30,6 +30,7 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.types import Call, ObjectReference, WireRequest, text_maps
 from tornado_gate.types.text_maps import WORD, words
 from tornado_gate.wire.text_shapes import CACHE_CONTROL, SCHEMA
+from tornado_gate_openai.fields.json_schemas import LOGIT_BIAS, STRINGS
 from tornado_gate_openai.fields.messages import MESSAGES
 from tornado_gate_openai.fields.parts import make_content
 from tornado_gate_openai.fields.tools import FUNCTION_CALL, FUNCTIONS, TOOL_CHOICE, TOOLS
@@ -136,7 +137,7 @@ class ChatBodySchema(BodySchema):
     frequency_penalty = Number(least=-2, most=2, allow_none=True, example=0.5)
     function_call = FUNCTION_CALL
     functions = FUNCTIONS
-    logit_bias = FunctionField(check_logit_bias, allow_none=True, example={"50256": -100})
+    logit_bias = FunctionField(check_logit_bias, allow_none=True, example={"50256": -100}, keywords=LOGIT_BIAS)
     logprobs = Boolean(allow_none=True, example=True)
     max_completion_tokens = Integer(
         least=1,
@@ -152,7 +153,7 @@ class ChatBodySchema(BodySchema):
         description="An older name of `max_completion_tokens`.",
         example=2,
     )
-    metadata = FunctionField(check_metadata, allow_none=True, example={"team": "my-team"})
+    metadata = FunctionField(check_metadata, allow_none=True, example={"team": "my-team"}, keywords=STRINGS)
     modalities = Array(String(), allow_none=True, text=WORD, example=["text", "audio"])
     moderation = Object(allow_none=True, example={"model": "my-moderation"})
     n = Integer(least=1, most=128, allow_none=True, example=2)

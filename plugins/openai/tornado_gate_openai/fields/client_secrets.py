@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from tornado_gate.codec.checks import raise_invalid
 from tornado_gate.codec.fields import BodySchema, Integer, Object, String, check, get_schema, make_shape
+from tornado_gate.types import RouteDescription, RouteExample
 from tornado_gate.types.text_maps import TextMap
+from tornado_gate_openai.fields.json_schemas import ANY_OBJECT, COUNT, TEXT, make_object
 from tornado_gate_openai.fields.realtime_texts import SESSION
 
 LEAST_SECONDS, MOST_SECONDS = 10, 7200
@@ -45,6 +47,24 @@ class SecretBodySchema(BodySchema):
 
 _SCHEMA: Final = get_schema(SecretBodySchema)
 SECRETS: Final = TextMap(request=make_shape(SecretBodySchema), response=SESSION)
+
+
+ROUTES: Final[Mapping[str, RouteDescription]] = {
+    "POST /v1/realtime/client_secrets": RouteDescription(
+        summary="Create a client secret for a browser",
+        tag="realtime",
+        body=SecretBodySchema,
+        answer=make_object(("value", "expires_at", "session"), value=TEXT, expires_at=COUNT, session=ANY_OBJECT),
+        examples=(
+            RouteExample(
+                name="secret",
+                summary="For ten minutes",
+                body={"session": {"type": "realtime", "model": "{model}"}, "expires_after": {"seconds": 600}},
+            ),
+        ),
+    ),
+}
+"""The descriptions by method and path."""
 
 
 def check_secret(body: Mapping[str, Any]) -> None:

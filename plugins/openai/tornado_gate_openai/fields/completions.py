@@ -26,6 +26,7 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.types import text_maps
 from tornado_gate.types.text_maps import WORD, Text, words
 from tornado_gate_openai.fields.chat import StreamOptionsSchema, check_logit_bias, make_stop, need_stream
+from tornado_gate_openai.fields.json_schemas import LOGIT_BIAS
 
 MAX_PROMPTS: Final = 2048
 """The vendor's limit for an array of prompts. The length of a token array is limited by the body size only."""
@@ -78,11 +79,12 @@ class CompletionBodySchema(BodySchema):
         required=True,
         text=Text(kind="user"),
         description="A text, several texts, tokens, or several arrays of tokens.",
+        keywords={"anyOf": [{"type": "string"}, {"type": "array", "minItems": 1}]},
     )
     best_of = Integer(least=1, most=128, allow_none=True)
     echo = Boolean(allow_none=True, description="Begin each answer with the prompt.")
     frequency_penalty = Number(least=-2, most=2, allow_none=True)
-    logit_bias = FunctionField(check_logit_bias, allow_none=True)
+    logit_bias = FunctionField(check_logit_bias, allow_none=True, keywords=LOGIT_BIAS)
     logprobs = Integer(least=0, allow_none=True)
     max_tokens = Integer(least=1, most=MAX_TOKENS, allow_none=True, description="The most tokens of the answer.")
     n = Integer(least=1, most=128, allow_none=True)

@@ -12,9 +12,11 @@ from marshmallow import validate
 
 from tornado_gate.codec.checks import raise_invalid, raise_missing, refuse_value
 from tornado_gate.codec.fields import BodySchema, Integer, String, Unchecked, check, get_schema, make_shape
-from tornado_gate.types import text_maps
+from tornado_gate.types import JsonSchema, RouteDescription, RouteExample, text_maps
 from tornado_gate.types.text_maps import DATA, WORD, Object, Text, TextMap, words
 from tornado_gate.wire.text_shapes import USAGE
+from tornado_gate_openai.fields import json_schemas
+from tornado_gate_openai.fields.json_schemas import COUNT, INPUT_KEYWORDS, NUMBER, TEXT, make_object
 from tornado_gate_openai.fields.parts import PART_SHAPE
 
 MAX_INPUTS: Final = 2048
@@ -37,7 +39,11 @@ class EmbeddingBodySchema(BodySchema):
     dimensions = Integer(least=1, allow_none=True, example=64)
     encoding_format = String(choices=ENCODINGS, allow_none=True, text=WORD)
     user = String(allow_none=True, example="my-user")
-    input = Unchecked(text=INPUT, description=f"A text, up to {MAX_INPUTS} texts, tokens, or several arrays of tokens.")
+    input = Unchecked(
+        text=INPUT,
+        description=f"A text, up to {MAX_INPUTS} texts, tokens, or several arrays of tokens.",
+        keywords=INPUT_KEYWORDS,
+    )
 
 
 _SCHEMA: Final = get_schema(EmbeddingBodySchema)
@@ -52,6 +58,47 @@ EMBEDDINGS: Final = TextMap(
         },
     ),
 )
+
+
+_EMBEDDINGS: Final[JsonSchema] = make_object(
+    ("object", "data", "model", "usage"),
+    object={"const": "list"},
+    data={
+        "type": "array",
+        "items": make_object(
+            ("object", "index", "embedding"),
+            index=COUNT,
+            embedding={"anyOf": [{"type": "array", "items": NUMBER}, {"type": "string", "description": "base64"}]},
+        ),
+    },
+    model=TEXT,
+    usage=json_schemas.USAGE,
+)
+_EMBEDDING_EXAMPLES: Final = (
+    RouteExample(name="text", summary="A sentence", body={"input": "A cat on a mat."}),
+    RouteExample(
+        name="texts", summary="Two sentences", body={"input": ["A cat.", "A dog."], "encoding_format": "base64"}
+    ),
+)
+
+ROUTES: Final[Mapping[str, RouteDescription]] = {
+    "POST /v1/embeddings": RouteDescription(
+        summary="Create embeddings",
+        tag="embeddings",
+        body=EmbeddingBodySchema,
+        answer=_EMBEDDINGS,
+        examples=_EMBEDDING_EXAMPLES,
+    ),
+    "POST /v1/engines/{model}/embeddings": RouteDescription(
+        summary="Create embeddings with the model of the path",
+        description="A `model` in the body is ignored.",
+        tag="embeddings",
+        body=EmbeddingBodySchema(exclude=("model",)),
+        answer=_EMBEDDINGS,
+        examples=_EMBEDDING_EXAMPLES,
+    ),
+}
+"""The descriptions by method and path."""
 
 
 def check_embedding(body: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""Checks of bodies with ``input`` and ``parameters``, for generations and edits.
+"""Bodies with ``input`` and ``parameters``, for generations and edits.
 
-The fields are the contract's; ``seed``, ``response_format``, ``stream`` and ``user`` are accepted in addition.
+The members are the contract's; ``seed``, ``response_format``, ``stream`` and ``user`` are accepted in addition.
 """
 
 from __future__ import annotations
@@ -9,15 +9,30 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tornado_gate.codec.checks import need_array, need_object, need_string, raise_invalid, raise_missing, string_member
-from tornado_gate.codec.fields import BodySchema, Boolean, FunctionField, Integer, Object, String, check
-from tornado_gate_openai.fields.images import check_stream
+from marshmallow import ValidationError
+
+from tornado_gate.codec.checks import need_string, raise_invalid
+from tornado_gate.codec.fields import (
+    Array,
+    BodySchema,
+    Boolean,
+    FunctionField,
+    Integer,
+    Object,
+    String,
+    check,
+    get_schema,
+)
+from tornado_gate.types import text_maps
+from tornado_gate.types.text_maps import TEXT, WORD, words
+from tornado_gate_openai.fields.images import IMAGE, IMAGE_WORDS, USER_TEXT, make_model_field, make_stream_field
+from tornado_gate_openai.fields.object_ids import OBJECT_IDS
 
 MAX_MESSAGES: Final = 100
 MAX_ITEMS: Final = 100
 
 _VENDOR_MEMBERS: Final = ("prompt", "images")
-"""Fields that only bodies with ``prompt`` have."""
+"""Members that only bodies with ``prompt`` have."""
 _SIZE_PATTERN: Final = re.compile(r"[1-9]\d{0,4}\*[1-9]\d{0,4}|[124][kK]")
 
 
@@ -37,87 +52,126 @@ def _check_size(size: Any) -> None:
 
 
 class _ParametersSchema(BodySchema):
+    texts = text_maps.Object(kind="other", members=dict(IMAGE_WORDS))
+
     n = Integer(least=1, most=10, allow_none=True)
-    negative_prompt = String(allow_none=True)
+    negative_prompt = String(allow_none=True, text=USER_TEXT)
     prompt_extend = Boolean(allow_none=True)
     seed = Integer(allow_none=True)
-    size = FunctionField(_check_size, allow_none=True)
+    size = FunctionField(
+        _check_size,
+        allow_none=True,
+        text=WORD,
+        description="`WIDTH*HEIGHT`, or `1K`, `2K` or `4K`.",
+        keywords={"type": "string"},
+    )
     watermark = Boolean(allow_none=True)
+
+
+class _TextItemSchema(BodySchema):
+    texts = text_maps.Object(members={"image": IMAGE})
+
+    text = String(required=True, text=TEXT)
+
+
+def _need_one_content(item: Mapping[str, Any]) -> None:
+    has_image = item.get("image") is not None
+    if has_image == (item.get("text") is not None):
+        raise ValidationError(
+            "must have either 'image' or 'text', not both" if has_image else "must have 'image' or 'text'"
+        )
+
+
+class _EditItemSchema(BodySchema):
+    texts = text_maps.Object()
+    object_rules = (_need_one_content,)
+
+    image = String(allow_none=True, text=IMAGE, description="An address or base64.")
+    text = String(allow_none=True, text=TEXT)
+
+
+class _MessageSchema(BodySchema):
+    texts = text_maps.Object()
+
+    role = String(required=True, text=WORD)
+    content = Array(Object(_TextItemSchema), required=True, least=1, most=MAX_ITEMS)
+
+
+class _EditMessageSchema(_MessageSchema):
+    content = Array(Object(_EditItemSchema), required=True, least=1, most=MAX_ITEMS)
+
+
+class _InputSchema(BodySchema):
+    texts = text_maps.Object(kind="user", members={"prompt": USER_TEXT, "negative_prompt": USER_TEXT})
+
+    messages = Array(Object(_MessageSchema), required=True, least=1, most=MAX_MESSAGES)
+
+
+class _EditInputSchema(_InputSchema):
+    messages = Array(Object(_EditMessageSchema), required=True, least=1, most=MAX_MESSAGES)
+
+
+def _need_text(body: Mapping[str, Any]) -> None:
+    for message in body["input"]["messages"]:
+        for item in message["content"]:
+            if item.get("text"):
+                return
+    raise_invalid("input.messages", 'must have a text that describes the image: a content item {"text": "..."}')
+
+
+def _need_image(body: Mapping[str, Any]) -> None:
+    for message in body["input"]["messages"]:
+        for item in message["content"]:
+            if item.get("image") is not None:
+                return
+    raise_invalid("input.messages", 'must have an image to edit: a content item {"image": "URL or base64"}')
+
+
+def _need_image_and_text(body: Mapping[str, Any]) -> None:
+    _need_image(body)
+    _need_text(body)
 
 
 class InputBodySchema(BodySchema):
     """A body with ``input`` and ``parameters``."""
 
-    model = String(required=True)
-    input = Object(required=True)
+    texts = text_maps.Object(kind="other", members=words("watermark", "seed"))
+    rules = (_need_text,)
+
+    model = make_model_field()
+    input = Object(_InputSchema, required=True, description="`messages` with texts.")
     parameters = Object(_ParametersSchema, allow_none=True)
-    response_format = String(choices=("url", "b64_json"), allow_none=True)
-    stream = FunctionField(check_stream, allow_none=True)
+    response_format = String(choices=("url", "b64_json"), allow_none=True, text=WORD)
+    stream = make_stream_field()
     user = String(allow_none=True)
 
 
-_INPUT_SCHEMA: Final = InputBodySchema()
+class EditInputBodySchema(InputBodySchema):
+    """A body with ``input`` and ``parameters``, whose messages have an image to edit."""
+
+    rules = (_need_image_and_text,)
+    ids = OBJECT_IDS
+
+    input = Object(_EditInputSchema, required=True, description="`messages` with texts and images.")
+
+
+_INPUT_SCHEMA: Final = get_schema(InputBodySchema)
+_EDIT_INPUT_SCHEMA: Final = get_schema(EditInputBodySchema)
 
 
 def check_input_generation(body: Mapping[str, Any]) -> None:
-    """Raise InvalidField for the first invalid field of a generation. Each content item must be a text."""
+    """Raise InvalidField for the first invalid member of a generation. Each content item must be a text."""
     check(_INPUT_SCHEMA, body)
-    for item, path in _iterate_items(body["input"]):
-        string_member(item, "text", path)
-    _require_text(body["input"])
 
 
 def check_input_of_edit(body: Mapping[str, Any]) -> None:
-    """Raise InvalidField for the first invalid field of an edit, which needs an image and a text."""
-    check(_INPUT_SCHEMA, body)
-    images = 0
-    for item, path in _iterate_items(body["input"]):
-        if item.get("image") is not None:
-            images += 1
-            string_member(item, "image", path)
-            if item.get("text") is not None:
-                raise_invalid(path, "must have either 'image' or 'text', not both")
-        elif item.get("text") is None:
-            raise_invalid(path, "must have 'image' or 'text'")
-        else:
-            string_member(item, "text", path)
-    if not images:
-        raise_invalid("input.messages", 'must have an image to edit: a content item {"image": "URL or base64"}')
-    _require_text(body["input"])
+    """Raise InvalidField for the first invalid member of an edit, which needs an image and a text."""
+    check(_EDIT_INPUT_SCHEMA, body)
 
 
 def iterate_images(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the images of a checked body, each with its path."""
-    for item, path in _iterate_items(body["input"]):
-        if item.get("image") is not None:
-            yield item["image"], f"{path}.image"
-
-
-def _iterate_items(asked: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the content items of all messages with their paths. Raises InvalidField for an invalid message."""
-    if asked.get("messages") is None:
-        raise_missing("input.messages")
-    messages = need_array(asked["messages"], "input.messages")
-    _check_length(messages, "input.messages", MAX_MESSAGES)
-    for number, message in enumerate(messages):
-        path = f"input.messages.{number}"
-        need_object(message, path)
-        string_member(message, "role", path)
-        if message.get("content") is None:
-            raise_missing(f"{path}.content")
-        content = need_array(message["content"], f"{path}.content")
-        _check_length(content, f"{path}.content", MAX_ITEMS)
-        for index, item in enumerate(content):
-            yield need_object(item, f"{path}.content.{index}"), f"{path}.content.{index}"
-
-
-def _check_length(items: list[Any], path: str, most: int) -> None:
-    if not items:
-        raise_invalid(path, "must not be empty")
-    if len(items) > most:
-        raise_invalid(path, f"has {len(items)} items; at most {most} are allowed")
-
-
-def _require_text(asked: Mapping[str, Any]) -> None:
-    if not any(item.get("text") for message in asked["messages"] for item in message["content"]):
-        raise_invalid("input.messages", 'must have a text that describes the image: a content item {"text": "..."}')
+    for number, message in enumerate(body["input"]["messages"]):
+        for index, item in enumerate(message["content"]):
+            if item.get("image") is not None:
+                yield item["image"], f"input.messages.{number}.content.{index}.image"

@@ -1,119 +1,181 @@
-"""Schemas of bodies with ``prompt``. Only fields of a form are converted; unknown fields are accepted.
+"""Bodies and forms with ``prompt`` or an image. Unknown members are accepted.
 
 Source: openai-python 3.52, types/image_generate_params.py, image_edit_params.py and image_input_reference_param.py.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from marshmallow import validate
+from marshmallow import ValidationError
 
-from tornado_gate.codec.checks import need_array, need_object, optional_string, raise_invalid, refuse_value
-from tornado_gate.codec.fields import BodySchema, FunctionField, Integer, Object, String, check, describe_type
+from tornado_gate.codec.checks import raise_invalid, refuse_value
+from tornado_gate.codec.fields import (
+    Array,
+    BodySchema,
+    File,
+    FunctionField,
+    Integer,
+    Object,
+    String,
+    check,
+    describe_type,
+    get_schema,
+)
+from tornado_gate.types import text_maps
+from tornado_gate.types.text_maps import MEDIA, WORD, Shape, Text, words
+from tornado_gate_openai.fields.object_ids import OBJECT_IDS
 from tornado_gate_openai.wire.images import is_true
 
 MAX_IMAGES: Final = 16
 """Maximum number of images of one edit."""
+USER_TEXT: Final = Text(kind="user")
+IMAGE: Final = text_maps.Object(kind="other", members={"image_url": MEDIA, **words("file_id")}, string=MEDIA)
+"""An image: an address, data, or an object with one of them or with the id of a file."""
+IMAGE_WORDS: Final[Mapping[str, Shape]] = words(
+    "model",
+    "size",
+    "quality",
+    "background",
+    "output_format",
+    "response_format",
+    "moderation",
+    "input_fidelity",
+    "style",
+)
+"""Words of requests, and of the upstreams' responses and events."""
 
-_INTEGER_PATTERN: Final = re.compile(r"-?[0-9]{1,18}")
-_INTEGER_FIELDS: Final = ("n", "output_compression", "partial_images", "frame_count", "frame_duration_ms")
+
+def make_model_field(*, required: bool = True) -> String:
+    """Return the field for the name of a model. A form without one has the model that the core has chosen."""
+    return String(required=required, filled=True, text=WORD, description="The name of a model of this gateway.")
 
 
-def check_stream(stream: Any) -> None:
-    """Raise InvalidField unless `stream` is a boolean (vendor) or the string "true" or "false" (contract)."""
+def _check_stream(stream: Any) -> None:
     if not isinstance(stream, bool) and stream not in ("true", "false"):
         shown = f"'{stream[:50]}'" if isinstance(stream, str) else describe_type(stream)
         raise_invalid("stream", f"must be true or false, as a boolean or a string, not {shown}")
 
 
-def check_references(images: Any) -> None:
-    """Raise InvalidField unless ``images`` is an array of 1 to `MAX_IMAGES` image references."""
-    need_array(images, "images")
-    if not images:
-        raise_invalid("images", "must not be empty")
-    if len(images) > MAX_IMAGES:
-        refuse_value("images", f"has {len(images)} items; at most {MAX_IMAGES} are allowed")
-    for index, image in enumerate(images):
-        check_reference(image, f"images.{index}")
+def make_stream_field() -> FunctionField:
+    """Return the field for ``stream``: a boolean (vendor), or the string "true" or "false" (contract)."""
+    return FunctionField(
+        _check_stream,
+        allow_none=True,
+        text=WORD,
+        description="Answer with server-sent events; also as a string.",
+        keywords={"anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["true", "false"]}]},
+    )
 
 
-def check_reference(value: Any, path: str) -> None:
-    """Raise InvalidField unless `value` is an object with either ``image_url`` or ``file_id``."""
-    need_object(value, path)
-    for name in ("image_url", "file_id"):
-        optional_string(value, name, path)
-    if (value.get("image_url") is None) == (value.get("file_id") is None):
-        raise_invalid(path, "must have either 'image_url' or 'file_id'")
+def _need_one_source(reference: Mapping[str, Any]) -> None:
+    if (reference.get("image_url") is None) == (reference.get("file_id") is None):
+        raise ValidationError("must have either 'image_url' or 'file_id'")
+
+
+class ReferenceSchema(BodySchema):
+    """An image by its address, as data, or by the id of a file."""
+
+    texts = IMAGE
+    object_rules = (_need_one_source,)
+
+    image_url = String(allow_none=True, text=MEDIA)
+    file_id = String(allow_none=True, text=WORD)
 
 
 class ImagesBodySchema(BodySchema):
-    """The common fields of generations, edits and variations."""
+    """The common members of generations, edits and variations."""
 
-    model = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
-    n = Integer(least=1, most=10, allow_none=True)
-    response_format = String(choices=("url", "b64_json"), allow_none=True)
-    size = String(allow_none=True)
-    user = String(allow_none=True)
+    texts = text_maps.Object(
+        kind="other",
+        members={
+            **IMAGE_WORDS,
+            **words("watermark", "seed"),
+            "negative_prompt": USER_TEXT,
+            **dict.fromkeys(("image", "images", "mask"), IMAGE),
+        },
+    )
+
+    model = make_model_field()
+    n = Integer(least=1, most=10, allow_none=True, text=WORD)
+    response_format = String(choices=("url", "b64_json"), allow_none=True, text=WORD)
+    size = String(allow_none=True, text=WORD)
+    user = String(allow_none=True, example="my-user")
+
+
+def _need_stream(body: Mapping[str, Any]) -> None:
+    if body.get("partial_images") and not is_true(body.get("stream")):
+        refuse_value("partial_images", "requires 'stream' to be true")
 
 
 class GenerationBodySchema(ImagesBodySchema):
     """The body of ``POST /v1/images/generations``."""
 
-    prompt = String(required=True, validate=validate.Length(min=1, error="must not be empty"))
-    background = String(choices=("transparent", "opaque", "auto"), allow_none=True)
-    complexity = String(choices=("low", "medium", "high"), allow_none=True)
-    frame_count = Integer(least=2, most=16, allow_none=True)
-    frame_duration_ms = Integer(least=1, allow_none=True)
-    input_fidelity = String(choices=("high", "low"), allow_none=True)
-    moderation = String(choices=("low", "auto"), allow_none=True)
-    output_compression = Integer(least=0, most=100, allow_none=True)
-    output_format = String(choices=("png", "jpeg", "webp", "gif", "svg"), allow_none=True)
-    partial_images = Integer(least=0, most=3, allow_none=True)
-    quality = String(allow_none=True)
-    safety_identifier = String(allow_none=True)
-    stream = FunctionField(check_stream, allow_none=True)
-    style = String(allow_none=True)
+    rules = (_need_stream,)
+
+    prompt = String(required=True, filled=True, text=USER_TEXT, description="What the image shows.")
+    background = String(choices=("transparent", "opaque", "auto"), allow_none=True, text=WORD, example="transparent")
+    complexity = String(choices=("low", "medium", "high"), allow_none=True, text=WORD, example="low")
+    frame_count = Integer(least=2, most=16, allow_none=True, text=WORD, example=4)
+    frame_duration_ms = Integer(least=1, allow_none=True, text=WORD)
+    input_fidelity = String(choices=("high", "low"), allow_none=True, text=WORD, example="high")
+    moderation = String(choices=("low", "auto"), allow_none=True, text=WORD, example="low")
+    output_compression = Integer(least=0, most=100, allow_none=True, text=WORD)
+    output_format = String(choices=("png", "jpeg", "webp", "gif", "svg"), allow_none=True, text=WORD)
+    partial_images = Integer(least=0, most=3, allow_none=True, text=WORD)
+    quality = String(allow_none=True, text=WORD, example="high")
+    safety_identifier = String(allow_none=True, example="my-person")
+    stream = make_stream_field()
+    style = String(allow_none=True, text=WORD, example="vivid")
     svg = Object(allow_none=True)
 
 
 class EditBodySchema(GenerationBodySchema):
     """The JSON body of ``POST /v1/images/edits``. Each image is an object with a URL or a file id."""
 
-    images = FunctionField(check_references, required=True)
-    mask = FunctionField(lambda mask: check_reference(mask, "mask"), allow_none=True)
+    ids = OBJECT_IDS
+
+    images = Array(Object(ReferenceSchema), required=True, least=1, most=MAX_IMAGES)
+    mask = Object(ReferenceSchema, allow_none=True)
 
 
-_GENERATION_SCHEMA: Final = GenerationBodySchema()
-_EDIT_SCHEMA: Final = EditBodySchema()
-_VARIATION_SCHEMA: Final = ImagesBodySchema()
+class EditFormSchema(GenerationBodySchema):
+    """The form of ``POST /v1/images/edits``. Members of ``svg`` are fields such as ``svg[model]``."""
+
+    model = make_model_field(required=False)
+    image = File(needed=True, description="An image; `image[]` for several.")
+    mask = File(description="Where its pixels are transparent the image is changed.")
+
+
+class VariationFormSchema(ImagesBodySchema):
+    """The form of ``POST /v1/images/variations``."""
+
+    model = make_model_field(required=False)
+    image = File(needed=True)
+
+
+_GENERATION_SCHEMA: Final = get_schema(GenerationBodySchema)
+_EDIT_SCHEMA: Final = get_schema(EditBodySchema)
+_EDIT_FORM_SCHEMA: Final = get_schema(EditFormSchema)
+_VARIATION_SCHEMA: Final = get_schema(VariationFormSchema)
 
 
 def check_generation(body: Mapping[str, Any]) -> None:
-    """Raise InvalidField for the first invalid field of a generation's body or an edit's form."""
+    """Raise InvalidField for the first invalid member of a generation."""
     check(_GENERATION_SCHEMA, body)
-    if body.get("partial_images") and not is_true(body.get("stream")):
-        refuse_value("partial_images", "requires 'stream' to be true")
 
 
 def check_json_edit(body: Mapping[str, Any]) -> None:
-    """Raise InvalidField for the first invalid field of an edit in JSON."""
+    """Raise InvalidField for the first invalid member of an edit in JSON."""
     check(_EDIT_SCHEMA, body)
-    check_generation(body)
+
+
+def check_edit_form(body: Mapping[str, Any]) -> None:
+    """Raise InvalidField for the first invalid text field of an edit's form."""
+    check(_EDIT_FORM_SCHEMA, body)
 
 
 def check_variation(body: Mapping[str, Any]) -> None:
-    """Raise InvalidField for the first invalid field of a variation's form."""
+    """Raise InvalidField for the first invalid text field of a variation's form."""
     check(_VARIATION_SCHEMA, body)
-
-
-def parse_form(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the form's text fields with integer fields converted. An invalid integer stays a string, which a check rejects."""
-    return {
-        name: int(value)
-        if name in _INTEGER_FIELDS and isinstance(value, str) and _INTEGER_PATTERN.fullmatch(value)
-        else value
-        for name, value in fields.items()
-    }

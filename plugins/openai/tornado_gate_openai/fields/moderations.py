@@ -19,9 +19,10 @@ from tornado_gate.codec.checks import (
     string_member,
 )
 from tornado_gate.codec.fields import BodySchema, FunctionField, String, check, describe_type, get_schema, make_shape
-from tornado_gate.types import text_maps
+from tornado_gate.types import RouteDescription, RouteExample, text_maps
 from tornado_gate.types.text_maps import WORD, Object, TextMap, words
 from tornado_gate_openai.fields.embeddings import INPUT
+from tornado_gate_openai.fields.json_schemas import ANY_OBJECT, INPUT_KEYWORDS, TEXT, make_object
 
 MAX_INPUTS: Final = 2048
 """The limit for embeddings. The vendor documents none for moderation."""
@@ -79,6 +80,7 @@ class ModerationBodySchema(BodySchema):
         required=True,
         text=INPUT,
         description="A text, several texts, or the text and image parts of one input.",
+        keywords=INPUT_KEYWORDS,
     )
 
 
@@ -96,6 +98,28 @@ MODERATIONS: Final = TextMap(
         },
     ),
 )
+
+
+ROUTES: Final[Mapping[str, RouteDescription]] = {
+    "POST /v1/moderations": RouteDescription(
+        summary="Classify texts and images",
+        tag="moderation",
+        body=ModerationBodySchema,
+        answer=make_object(
+            ("id", "model", "results"),
+            id=TEXT,
+            model=TEXT,
+            results={
+                "type": "array",
+                "items": make_object(
+                    ("flagged", "categories", "category_scores"), flagged={"type": "boolean"}, categories=ANY_OBJECT
+                ),
+            },
+        ),
+        examples=(RouteExample(name="text", summary="A text", body={"input": "I like cats."}),),
+    ),
+}
+"""The descriptions by method and path."""
 
 
 def check_moderation(body: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.codec.fields import BodySchema, ObjectIds, make_reference_reader
-from tornado_gate.types import Call, ObjectReference, WireRequest
+from tornado_gate.types import ObjectReference
 
 OBJECT_IDS: Final = ObjectIds(
     kinds={
@@ -38,8 +38,3 @@ _read_references: Final = make_reference_reader(_HolderSchema)
 def list_object_references(body: Mapping[str, Any]) -> list[ObjectReference]:
     """Return the ids of files, containers and others in a body, at any depth."""
     return _read_references(body)
-
-
-def list_image_references(call: Call, wire: WireRequest) -> list[ObjectReference]:
-    """Return the files that the JSON body of ``POST /v1/images/edits`` names."""
-    return list_object_references(wire.json)

@@ -1,5 +1,5 @@
-"""Texts of the answers of the responses API: responses, stored responses and items, conversations, and the events of a
-stream. Items are those of requests (`response_items`).
+"""The routes of the responses API: their descriptions, and the texts of answers: responses, stored responses and items,
+conversations, and the events of a stream. Items are those of requests (`response_items`).
 
 The events that repeat a text (``response.output_text.done``, ``response.completed``) have the place that it has in the
 response. Source: openai-python 3.52, types/responses/.
@@ -7,9 +7,11 @@ response. Source: openai-python 3.52, types/responses/.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from tornado_gate.codec.fields import make_shape
+from tornado_gate.types import JsonSchema, RouteDescription, RouteExample
 from tornado_gate.types.text_maps import (
     DATA,
     OTHER,
@@ -26,8 +28,11 @@ from tornado_gate.types.text_maps import (
 )
 from tornado_gate.types.texts import TextKind
 from tornado_gate.wire.text_shapes import ERROR
+from tornado_gate_openai.fields import json_schemas
+from tornado_gate_openai.fields.chat_answers import CITY, HELLO, WEATHER
+from tornado_gate_openai.fields.json_schemas import ANY_OBJECT, make_object
 from tornado_gate_openai.fields.response_items import ANNOTATION, OUTCOME, PART_SHAPE, NewItemsSchema, make_items_shape
-from tornado_gate_openai.fields.responses import ResponseBodySchema
+from tornado_gate_openai.fields.responses import ResponseBodySchema, StateBodySchema
 
 
 def _make_response_shape() -> Object:
@@ -143,3 +148,59 @@ ITEMS: Final = TextMap(
 )
 """Conversations, their items, and the input items of stored responses."""
 COUNT: Final = TextMap(request=REQUEST, response=Object(kind="other", members=words("object")))
+
+RESPONSE_SCHEMA: Final[JsonSchema] = make_object(
+    ("id", "object", "created_at", "model", "status", "output"),
+    id=json_schemas.TEXT,
+    object={"const": "response"},
+    created_at={"type": "number"},
+    model=json_schemas.TEXT,
+    status=json_schemas.TEXT,
+    output={"type": "array", "items": ANY_OBJECT},
+    usage={"anyOf": [json_schemas.USAGE, {"type": "null"}]},
+    error={"type": ["object", "null"]},
+)
+
+ROUTES: Final[Mapping[str, RouteDescription]] = {
+    "POST /v1/responses": RouteDescription(
+        summary="Create a response",
+        tag="responses",
+        body=ResponseBodySchema,
+        answer=RESPONSE_SCHEMA,
+        media_types={
+            "text/event-stream": 'event: response.created\ndata: {"type": "response.created", "response": {…}}\n\n'
+            'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "delta": "Hi"}\n\n'
+        },
+        examples=(
+            RouteExample(name="text", summary="A question", body={"input": "Say hello."}),
+            RouteExample(name="stream", summary="A stream", body={"input": "Say hello.", "stream": True}),
+            RouteExample(
+                name="tool",
+                summary="A function",
+                body={
+                    "input": WEATHER["messages"],
+                    "tools": [{"type": "function", "name": "get_weather", "parameters": CITY}],
+                },
+            ),
+        ),
+    ),
+    "POST /v1/responses/compact": RouteDescription(
+        summary="Compact a conversation",
+        description="Takes fields of `/v1/responses`, of which only the model is required.",
+        tag="responses",
+        body=StateBodySchema,
+        answer=make_object(
+            ("id", "object", "output"), id=json_schemas.TEXT, output={"type": "array", "items": ANY_OBJECT}
+        ),
+        examples=(RouteExample(name="items", summary="A conversation", body={"input": HELLO}),),
+    ),
+    "POST /v1/responses/input_tokens": RouteDescription(
+        summary="Count the tokens of a response's input",
+        description="Takes fields of `/v1/responses`. An estimate where no target of the model counts tokens.",
+        tag="responses",
+        body=StateBodySchema,
+        answer=make_object(("object", "input_tokens"), object=json_schemas.TEXT, input_tokens=json_schemas.COUNT),
+        examples=(RouteExample(name="text", summary="A question", body={"input": "Say hello."}, operation="chat"),),
+    ),
+}
+"""The descriptions by method and path."""

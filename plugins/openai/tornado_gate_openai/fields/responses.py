@@ -32,6 +32,7 @@ from tornado_gate.types import text_maps
 from tornado_gate.types.text_maps import WORD, words
 from tornado_gate.wire.text_shapes import CACHE_CONTROL, ERROR, SCHEMA, USAGE
 from tornado_gate_openai.fields.chat import check_metadata, need_stream
+from tornado_gate_openai.fields.json_schemas import STRINGS
 from tornado_gate_openai.fields.object_ids import OBJECT_IDS
 from tornado_gate_openai.fields.response_items import PART_SHAPE, make_input, make_items_shape
 from tornado_gate_openai.fields.response_tools import RESPONSE_TOOL_CHOICE, RESPONSE_TOOLS, make_tool_shape
@@ -113,7 +114,7 @@ class ResponseBodySchema(BodySchema):
     instructions = String(allow_none=True, text=lambda: make_items_shape("system"), description="The system prompt.")
     max_output_tokens = Integer(least=1, most=MAX_TOKENS, allow_none=True)
     max_tool_calls = Integer(least=1, allow_none=True)
-    metadata = FunctionField(check_metadata, allow_none=True)
+    metadata = FunctionField(check_metadata, allow_none=True, keywords=STRINGS)
     moderation = Object(allow_none=True)
     parallel_tool_calls = Boolean(allow_none=True)
     previous_response_id = String(

@@ -12,7 +12,7 @@ from marshmallow import validate
 
 from tornado_gate.codec.fields import BodySchema, Number, OneOf, String, check, get_schema, make_shape
 from tornado_gate.codec.fields import Object as ObjectField
-from tornado_gate.types import text_maps
+from tornado_gate.types import RouteDescription, RouteExample, text_maps
 from tornado_gate.types.text_maps import DATA, WORD, Object, Text, TextMap, words
 from tornado_gate.wire.text_shapes import ERROR, USAGE
 from tornado_gate_openai.wire.speech import MEDIA_TYPES
@@ -52,6 +52,22 @@ SPEECH: Final = TextMap(
     response=Object(kind="other", members=_SOUND),
     event=Object(kind="other", members={**_SOUND, "usage": USAGE}, ends={"error": ("/",)}),
 )
+
+
+ROUTES: Final[Mapping[str, RouteDescription]] = {
+    "POST /v1/audio/speech": RouteDescription(
+        summary="Create speech",
+        tag="speech",
+        body=SpeechBodySchema,
+        media_types={**dict.fromkeys(sorted(set(MEDIA_TYPES.values())), ""), "text/event-stream": ""},
+        examples=(
+            RouteExample(
+                name="wav", summary="A sentence", body={"input": "Hello.", "voice": "alloy", "response_format": "wav"}
+            ),
+        ),
+    ),
+}
+"""The descriptions by method and path."""
 
 
 def check_speech(body: Mapping[str, Any]) -> None:

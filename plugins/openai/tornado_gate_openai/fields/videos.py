@@ -1,4 +1,4 @@
-"""Schema of a video body, with the contract's field names and the vendor's. Values are not converted.
+"""Bodies of video requests. Values are not converted.
 
 The contract has ``image``, ``duration``, ``width`` and ``height``; openai-python 3.52 has ``input_reference``, ``seconds`` and
 ``size`` (types/video_create_params.py). Every route accepts both, but not with different values.
@@ -18,6 +18,8 @@ from tornado_gate.codec.fields import (
     MAX_INTEGER,
     BodySchema,
     Boolean,
+    Declared,
+    File,
     FunctionField,
     Integer,
     Number,
@@ -25,10 +27,12 @@ from tornado_gate.codec.fields import (
     String,
     check,
     describe_type,
+    get_schema,
 )
 from tornado_gate.errors import InvalidField
-from tornado_gate.types import Call
-from tornado_gate_openai.fields.images import check_reference
+from tornado_gate.types import Call, text_maps
+from tornado_gate.types.text_maps import MEDIA, OTHER, WORD, Text, words
+from tornado_gate_openai.fields.images import ReferenceSchema
 
 BOUNDS: Final[Mapping[str, tuple[float, float]]] = {"seconds": (1, 60), "side": (64, 4096), "fps": (1, 60), "n": (1, 4)}
 """Minimum and maximum: seconds, pixels per side, frames per second, number of videos. Conf can change them per model."""
@@ -73,30 +77,80 @@ def _check_webhook(value: Any) -> None:
         raise_invalid("webhook_url", "must not contain a user name or password")
 
 
+VIDEO_WORDS: Final = words(
+    "model", "size", "seconds", "duration", "resolution", "aspect_ratio", "quality", "status", "object", "id", "task_id",
+    "remixed_from_video_id", "width", "height", "n", "fps", "seed", "mode", "first_id", "last_id", "type",
+)  # fmt: skip
+"""Words of requests of any upstream, and of responses and events."""
+_PICTURE: Final = text_maps.Object(
+    kind="other", members={"image_url": MEDIA, "data": MEDIA, **words("file_id", "type", "media_type")}, string=MEDIA
+)
+PROMPT_TEXT: Final = Text(kind="user")
+
+
 class VideoBodySchema(BodySchema):
     """The body of every route that creates a video."""
 
-    model = String(required=True, validate=_check_not_blank)
-    prompt = String(required=True, validate=_check_not_blank, longest=MAX_PROMPT_LENGTH)
-    image = String(allow_none=True)
-    input_reference = FunctionField(lambda value: check_reference(value, "input_reference"), allow_none=True)
-    duration = Number(allow_none=True)
-    seconds = FunctionField(_check_seconds, allow_none=True)
-    width = Integer(allow_none=True)
-    height = Integer(allow_none=True)
-    size = String(allow_none=True)
-    fps = Integer(allow_none=True)
-    seed = Integer(allow_none=True)
-    n = Integer(allow_none=True)
+    texts = text_maps.Object(
+        kind="other",
+        members={
+            **VIDEO_WORDS,
+            "negative_prompt": PROMPT_TEXT,
+            **dict.fromkeys(("images", "first_frame", "last_frame", "image_tail"), _PICTURE),
+        },
+    )
+
+    model = String(
+        required=True, validate=_check_not_blank, text=WORD, description="The name of a model of this gateway."
+    )
+    prompt = String(required=True, validate=_check_not_blank, longest=MAX_PROMPT_LENGTH, text=PROMPT_TEXT)
+    image = String(allow_none=True, text=_PICTURE, description="The first picture: an address or base64.")
+    input_reference: Declared[Any] = Object(
+        ReferenceSchema, allow_none=True, text=_PICTURE, description="The first picture."
+    )
+    duration = Number(allow_none=True, text=WORD, description="Seconds.")
+    seconds = FunctionField(
+        _check_seconds,
+        allow_none=True,
+        text=WORD,
+        description="Seconds; the vendor's spelling.",
+        keywords={"anyOf": [{"type": "string"}, {"type": "number"}]},
+    )
+    width = Integer(allow_none=True, text=WORD)
+    height = Integer(allow_none=True, text=WORD)
+    size = String(allow_none=True, text=WORD, description="`WIDTHxHEIGHT`, in place of `width` and `height`.")
+    fps = Integer(allow_none=True, text=WORD)
+    seed = Integer(allow_none=True, text=WORD)
+    n = Integer(allow_none=True, text=WORD, description="The number of videos.")
     watermark = Boolean(allow_none=True)
     response_format = String(allow_none=True)
     user = String(allow_none=True)
     metadata = Object(allow_none=True)
-    webhook_url = FunctionField(_check_webhook, allow_none=True)
+    webhook_url = FunctionField(
+        _check_webhook,
+        allow_none=True,
+        text=OTHER,
+        description="An http or https address that gets a `POST` when the task has ended.",
+        keywords={"type": "string", "maxLength": MAX_URL_LENGTH},
+    )
 
 
-_VIDEO_SCHEMA: Final = VideoBodySchema()
-_REMIX_SCHEMA: Final = VideoBodySchema(only=("prompt", "user", "metadata", "webhook_url"))
+class VideoFormSchema(VideoBodySchema):
+    """The form of a route that creates a video."""
+
+    model = String(validate=_check_not_blank, text=WORD, description="The name of a model of this gateway.")
+    input_reference = File(description="The first picture.")
+
+
+class RemixBodySchema(VideoBodySchema):
+    """The body of a request that changes a finished video."""
+
+    class Meta(BodySchema.Meta):
+        fields = ("prompt", "user", "metadata", "webhook_url")
+
+
+_VIDEO_SCHEMA: Final = get_schema(VideoBodySchema)
+_REMIX_SCHEMA: Final = get_schema(RemixBodySchema)
 
 
 def check_video(body: Mapping[str, Any]) -> None:

@@ -9,14 +9,15 @@ from tornado_gate.types import Route, WireRequest
 from tornado_gate_openai.fields import (
     client_secrets,
     embeddings,
-    media_texts,
+    image_answers,
     moderations,
     realtime_texts,
     response_answers,
     route_members,
     speech,
+    transcriptions,
+    video_answers,
 )
-from tornado_gate_openai.fields.object_ids import list_image_references
 from tornado_gate_openai.format.references import list_response_references
 from tornado_gate_openai.wire import formats
 
@@ -97,7 +98,7 @@ TRANSCRIPTION_ROUTES: Final = tuple(
         wire_format=formats.OPENAI_TRANSCRIPTIONS,
         multipart="only",
         keep_alive=find_keep_alive,
-        texts=media_texts.TRANSCRIPTIONS,
+        texts=transcriptions.TRANSCRIPTIONS,
     )
     for path in ("/v1/audio/transcriptions", TRANSLATIONS_PATH)
 )
@@ -142,7 +143,7 @@ IMAGE_ROUTES: Final = (
         default=_choose_default_images,
         other_defaults=("images_three",),
         keep_alive=find_keep_alive,
-        texts=media_texts.IMAGES,
+        texts=image_answers.GENERATIONS,
         other_models=route_members.IMAGE_MODELS,
     ),
     Route(
@@ -151,9 +152,9 @@ IMAGE_ROUTES: Final = (
         "image_edits",
         wire_format=formats.OPENAI_IMAGE_EDITS,
         multipart="too",
-        references=list_image_references,
+        references=image_answers.list_edit_references,
         keep_alive=find_keep_alive,
-        texts=media_texts.IMAGES,
+        texts=image_answers.EDITS,
         other_models=route_members.IMAGE_MODELS,
     ),
     Route(
@@ -162,7 +163,7 @@ IMAGE_ROUTES: Final = (
         "image_edits",
         wire_format=formats.OPENAI_IMAGE_EDITS,
         multipart="only",
-        texts=media_texts.IMAGES,
+        texts=image_answers.EDITS,
         other_models=route_members.IMAGE_MODELS,
     ),
 )
@@ -179,12 +180,12 @@ _TASK_PATH: Final = "/v1/videos/{task_id}"
 
 def _make_task_route(method: str, path: str, wire_format: str = UNIFIED_VIDEOS) -> Route:
     """Return a route for existing tasks."""
-    return Route(method, path, "videos", wire_format=wire_format, model="none", texts=media_texts.VIDEOS)
+    return Route(method, path, "videos", wire_format=wire_format, model="none", texts=video_answers.VIDEOS)
 
 
 def _make_video_route(path: str, wire_format: str, multipart: Literal["no", "too"]) -> Route:
     """Return a route that starts tasks."""
-    return Route("POST", path, "videos", wire_format=wire_format, multipart=multipart, texts=media_texts.VIDEOS)
+    return Route("POST", path, "videos", wire_format=wire_format, multipart=multipart, texts=video_answers.VIDEOS)
 
 
 VIDEO_ROUTES: Final[tuple[Route, ...]] = (

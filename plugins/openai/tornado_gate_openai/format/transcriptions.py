@@ -1,11 +1,10 @@
-"""The transcription and translation routes: checks of the form, and the responses of both lanes.
+"""The transcription and translation routes: the file of the form, and the responses of both lanes.
 
 Source: openai-python 3.52, types/audio/transcription_create_params.py and translation_create_params.py.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ import orjson
 from tornado_gate import passthrough, sse
 from tornado_gate.codec import media_types
 from tornado_gate.codec.checks import raise_invalid, raise_missing
-from tornado_gate.codec.fields import format_choices
+from tornado_gate.codec.fields import parse_form
 from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import (
@@ -29,6 +28,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.value import Value, replace
+from tornado_gate_openai.fields.transcriptions import TranscriptionFormSchema, check_transcription, check_translation
 from tornado_gate_openai.format import paths
 from tornado_gate_openai.format.passing import ResultAdapter, make_media_verbatim
 from tornado_gate_openai.format.paths import KEEP_ALIVE
@@ -37,7 +37,6 @@ from tornado_gate_openai.wire.chat.errors import find_error
 from tornado_gate_openai.wire.transcriptions import (
     DONE_EVENT,
     PLAIN_FORMATS,
-    RESPONSE_FORMATS,
     TIMED_FORMATS,
     check_response,
     parse_request,
@@ -53,16 +52,6 @@ ROUTES: Final = paths.TRANSCRIPTION_ROUTES
 
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
 _EVENT_STREAM_TYPE: Final = "text/event-stream"
-_GRANULARITIES: Final = ("word", "segment")
-_SINGLE_FIELDS: Final = ("model", "language", "prompt", "response_format", "stream", "temperature", "chunking_strategy")
-_LIST_FIELDS: Final = (
-    "include",
-    "timestamp_granularities",
-    "keywords",
-    "languages",
-    "known_speaker_names",
-    "known_speaker_references",
-)
 
 
 class TranscriptionState(Value, frozen=True, kw_only=True):
@@ -71,56 +60,10 @@ class TranscriptionState(Value, frozen=True, kw_only=True):
     response_format: str = "json"
 
 
-def check_fields(fields: Mapping[str, Any], *, translate: bool = False) -> None:
-    """Raise InvalidField for the first invalid text field. Values are strings, or arrays of strings for repeated fields."""
-    for name in _SINGLE_FIELDS:
-        if isinstance(fields.get(name), list):
-            raise_invalid(name, "must be sent only once")
-    if not fields.get("model"):
-        raise_invalid("model", "must not be empty")
-    formats = RESPONSE_FORMATS[:-1] if translate else RESPONSE_FORMATS  # translations have no speaker labels
-    _check_choice(fields, "response_format", formats)
-    _check_choice(fields, "stream", ("true", "false"))
-    if fields.get("language") == "":
-        raise_invalid("language", "must not be empty")
-    _check_temperature(fields.get("temperature"))
-    granularities = read_list_field(fields, "timestamp_granularities")
-    for index, word in enumerate(granularities):
-        if word not in _GRANULARITIES:
-            raise_invalid(
-                f"timestamp_granularities.{index}", f"must be {format_choices(_GRANULARITIES)}, not '{word[:50]}'"
-            )
-
-
-def _check_choice(fields: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> None:
-    value = fields.get(name)
-    if value is not None and value not in choices:
-        raise_invalid(name, f"must be one of {format_choices(choices)}, not '{value[:50]}'")
-
-
-def _check_temperature(value: str | None) -> None:
-    if value is None:
-        return
-    try:
-        number = float(value) if value.isascii() and "_" not in value else math.nan
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= 1:
-        raise_invalid("temperature", f"must be a number from 0 to 1, not '{value[:50]}'")
-
-
-def read_list_field(fields: Mapping[str, Any], name: str) -> list[str]:
-    """Return the values of a field that may be repeated. A field that was sent once without ``[]`` has one value."""
-    value = fields.get(name)
-    return [] if value is None else [value] if isinstance(value, str) else list(value)
-
-
 async def check_file(wire: WireRequest) -> Upload:
     """Return the form's file. Raises InvalidField for no file, for several, and for one whose content is not audio or video."""
     files = [file for file in wire.files if file.field.removesuffix("[]") == "file"]
     if not files:
-        if wire.json.get("file") is not None:
-            raise_invalid("file", "must be a file: its part of the form needs a filename")
         raise_missing("file")
     if len(files) > 1:
         raise_invalid("file", f"has {len(files)} files; 1 is allowed")
@@ -133,16 +76,22 @@ async def check_file(wire: WireRequest) -> Upload:
     return files[0]
 
 
+def _read_fields(call: Call, wire: WireRequest, *, translate: bool) -> dict[str, Any]:
+    """Return the checked text fields of the form. Raises InvalidField."""
+    fields = parse_form(TranscriptionFormSchema, {**wire.json, "model": wire.json.get("model") or call.model})
+    check = check_translation if translate else check_transcription
+    check(fields)
+    return fields
+
+
 async def parse(call: Call, wire: WireRequest) -> TranscriptionRequest:
     """Parse the form into the common request. Other files are reported as dropped. Raises InvalidField."""
-    fields = {**wire.json, "model": wire.json.get("model") or call.model}
     translate = _is_translation(wire.path)
-    check_fields(fields, translate=translate)
+    fields = _read_fields(call, wire, translate=translate)
     file = await check_file(wire)
     for other in wire.files:
         if other is not file:
             call.drop_field(other.field)
-    fields |= {name: read_list_field(fields, name) for name in _LIST_FIELDS if name in fields}
     request = parse_request(fields, file, model=fields["model"], translate=translate)
     state = TranscriptionState(response_format=fields.get("response_format") or "json")
     return replace(request, stream=fields.get("stream") == "true", reply_state=state)
@@ -197,8 +146,7 @@ def _require_times(call: Call, request: TranscriptionRequest, result: Transcript
 
 async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
     """Check the form and return the request unchanged. Raises InvalidField."""
-    fields = {**wire.json, "model": wire.json.get("model") or call.model}
-    check_fields(fields, translate=_is_translation(wire.path))
+    fields = _read_fields(call, wire, translate=_is_translation(wire.path))
     await check_file(wire)
     return make_media_verbatim(wire, raw=wire.raw, body=wire.json, stream=fields.get("stream") == "true")
 

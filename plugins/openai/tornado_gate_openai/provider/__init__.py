@@ -54,9 +54,8 @@ if TYPE_CHECKING:
     from tornado_gate_openai.provider.videos import AnyVideo
 
 _FIELD_OF_MEMBER: Final = {
-    "max_completion_tokens": "max_tokens",
+    **chat.FIELD_OF_MEMBER,
     "max_output_tokens": "max_tokens",
-    "reasoning_effort": "reasoning",
     "input": "messages",
     "text": "response_format",
 }

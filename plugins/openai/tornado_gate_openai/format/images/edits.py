@@ -6,13 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tornado_gate.codec.checks import raise_invalid, raise_missing
+from tornado_gate.codec.fields import parse_form
 from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.http.fetch import pictures
 from tornado_gate.types import Call, FileSource, Upload, WireRequest
 from tornado_gate.types.value import Value
 from tornado_gate_openai.fields.image_inputs import check_input_of_edit, iterate_images
-from tornado_gate_openai.fields.images import MAX_IMAGES, check_generation, check_json_edit, check_variation, parse_form
+from tornado_gate_openai.fields.images import (
+    MAX_IMAGES,
+    EditFormSchema,
+    VariationFormSchema,
+    check_edit_form,
+    check_json_edit,
+    check_variation,
+)
 from tornado_gate_openai.wire.images import RenamedUpload, parse_edit, sort_files
 
 
@@ -35,8 +43,8 @@ async def check_vendor_edit(call: Call, wire: WireRequest, *, for_upstream: bool
     """
     check = check_for_upstream if for_upstream else _call_check
     if wire.form:
-        body = parse_form(wire.json) | {"model": call.model}
-        check(check_generation, body)
+        body = parse_form(EditFormSchema, wire.json) | {"model": call.model}
+        check(check_edit_form, body)
         return CheckedEdit(body=body, files=await _check_files(wire))
     body = {**wire.json, "model": call.model}
     check(check_json_edit, body)
@@ -57,7 +65,7 @@ def _call_check(check: Callable[[Mapping[str, Any]], None], body: Mapping[str, A
 
 async def check_variation_form(call: Call, wire: WireRequest) -> CheckedEdit:
     """Check the form of a variation, which has one image. Raises InvalidField."""
-    body = parse_form(wire.json) | {"model": call.model}
+    body = parse_form(VariationFormSchema, wire.json) | {"model": call.model}
     check_variation(body)
     return CheckedEdit(body=body, files=await _check_files(wire, most=1))
 
@@ -79,11 +87,7 @@ def variations_unsupported_error(call: Call) -> UnsupportedOperation:
 async def _check_files(wire: WireRequest, most: int = MAX_IMAGES) -> tuple[Upload, ...]:
     images, masks, others = sort_files(wire.files)
     if not images:
-        if wire.json.get("image") is not None:
-            raise_invalid("image", "must be a file: its part of the form needs a filename")
         raise_missing("image")
-    if wire.json.get("mask") is not None:
-        raise_invalid("mask", "must be a file: its part of the form needs a filename")
     if len(images) > most:
         raise_invalid("image", f"has {len(images)} files; at most {most} {'is' if most == 1 else 'are'} allowed")
     if len(masks) > 1:

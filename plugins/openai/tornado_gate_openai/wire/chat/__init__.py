@@ -15,13 +15,14 @@ from tornado_gate_openai.wire.chat.meter import (
     note_body,
 )
 from tornado_gate_openai.wire.chat.parts import WIRE_FORMAT
-from tornado_gate_openai.wire.chat.request import parse_request, render_request
+from tornado_gate_openai.wire.chat.request import FIELD_OF_MEMBER, parse_request, render_request
 from tornado_gate_openai.wire.chat.response import parse_response, render_response
 from tornado_gate_openai.wire.chat.stream_parser import parse_stream
 from tornado_gate_openai.wire.chat.stream_renderer import ChatStreamRenderer, render_stream
 from tornado_gate_openai.wire.chat.usage import parse_finish_reason, parse_usage, render_finish_reason, render_usage
 
 __all__ = [
+    "FIELD_OF_MEMBER",
     "WIRE_FORMAT",
     "AudioStreamMeter",
     "ChatStreamMeter",

@@ -50,6 +50,8 @@ _SHARED_FIELDS: Final = (
     "metadata",
 )
 """Fields with the same name and shape in the body and in `ChatRequest`, where None means absent."""
+FIELD_OF_MEMBER: Final[Mapping[str, str]] = {"max_completion_tokens": "max_tokens", "reasoning_effort": "reasoning"}
+"""By member of the body: the field of `ChatRequest`, where the names differ."""
 
 _KNOWN_MEMBERS: Final = frozenset(
     (

@@ -1,4 +1,4 @@
-"""JSON schemas that several routes share."""
+"""JSON schemas that the descriptions of several routes share."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ COUNT: Final[JsonSchema] = {"type": "integer", "minimum": 0}
 NUMBER: Final[JsonSchema] = {"type": "number"}
 ANY_OBJECT: Final[JsonSchema] = {"type": "object", "additionalProperties": True}
 NULLABLE_TEXT: Final[JsonSchema] = {"type": ["string", "null"]}
+LOGIT_BIAS: Final[JsonSchema] = {"type": "object", "additionalProperties": {"type": "number"}}
 STRINGS: Final[JsonSchema] = {"type": "object", "additionalProperties": {"type": "string"}}
-MODEL_MEMBER: Final[JsonSchema] = {"description": "The name of a model of this gateway."}
-STREAM_MEMBER: Final[JsonSchema] = {"description": "Answer with server-sent events."}
 PNG: Final = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJ"
     "RU5ErkJggg=="
 )
 """An image of one pixel."""
-FILE: Final[JsonSchema] = {"type": "string", "format": "binary"}
+INPUT_KEYWORDS: Final[JsonSchema] = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1}]}
+"""A text or several texts, tokens or parts."""
 
 USAGE: Final[JsonSchema] = {
     "type": "object",

@@ -1,4 +1,6 @@
-"""Video tasks, on the unified and on the prefixed routes.
+"""The routes of video tasks, unified and prefixed: the texts of their bodies and responses, and their descriptions.
+
+Addresses of videos in responses are no texts, because the gateway signs them. Files of a form are not reviewed.
 
 Source of the answers: openai-python 3.52, types/video.py; the members of the prefixed routes are the gateway's own.
 """
@@ -8,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tornado_gate.codec.fields import make_shape
 from tornado_gate.types import JsonSchema, Route, RouteDescription, RouteExample, RouteParameter
-from tornado_gate_openai.fields.descriptions.parts import (
+from tornado_gate.types.text_maps import WORD, Object, Shape, TextMap, words
+from tornado_gate.wire.text_shapes import ERROR
+from tornado_gate_openai.fields.json_schemas import (
     COUNT,
-    FILE,
-    MODEL_MEMBER,
-    NULLABLE_TEXT,
     NUMBER,
     PNG,
     TEXT,
@@ -21,7 +23,23 @@ from tornado_gate_openai.fields.descriptions.parts import (
     make_object,
 )
 from tornado_gate_openai.fields.video_queries import MAX_LIMIT, MAX_WAIT_SECONDS
-from tornado_gate_openai.fields.videos import MAX_URL_LENGTH, VideoBodySchema
+from tornado_gate_openai.fields.videos import (
+    PROMPT_TEXT,
+    VIDEO_WORDS,
+    RemixBodySchema,
+    VideoBodySchema,
+    VideoFormSchema,
+)
+
+_VIDEO: Final[dict[str, Shape]] = {
+    **VIDEO_WORDS,
+    "prompt": PROMPT_TEXT,
+    "url": WORD,
+    "error": ERROR,
+    "videos": Object(kind="other", members=words("id", "url")),
+}
+_ANSWER: Final = Object(kind="other", members={**_VIDEO, "data": Object(kind="other", members=_VIDEO)})
+VIDEOS: Final = TextMap(request=make_shape(VideoBodySchema), response=_ANSWER, event=_ANSWER)
 
 _TAG: Final = "videos"
 _TASK: Final = {"task_id": "TASK"}
@@ -31,7 +49,7 @@ _STATUS: Final[JsonSchema] = {
     "enum": ["queued", "pending", "in_progress", "completed", "failed"],
     "description": "SDKs of the vendor get `in_progress` for `pending`.",
 }
-_VIDEO: Final[JsonSchema] = make_object(
+_VIDEO_SCHEMA: Final[JsonSchema] = make_object(
     ("id", "task_id", "object", "model", "status", "progress", "created_at"),
     id=TEXT,
     task_id=TEXT,
@@ -46,7 +64,7 @@ _VIDEO: Final[JsonSchema] = make_object(
     error={"type": ["object", "null"]},
     url={"type": "string", "description": "The signed address of the first video."},
 )
-_PREFIXED_VIDEO: Final[JsonSchema] = make_object(
+_PREFIXED_SCHEMA: Final[JsonSchema] = make_object(
     ("task_id", "status", "progress", "created_at", "model"),
     task_id=TEXT,
     status=_STATUS,
@@ -54,30 +72,6 @@ _PREFIXED_VIDEO: Final[JsonSchema] = make_object(
     created_at=COUNT,
     model=TEXT,
     videos={"type": "array", "items": make_object(("id", "url"), id=TEXT, url=TEXT, duration=NUMBER)},
-)
-_WEBHOOK: Final[JsonSchema] = {
-    "type": "string",
-    "maxLength": MAX_URL_LENGTH,
-    "description": "An http or https address that gets a `POST` when the task has ended.",
-}
-_MEMBERS: Final[Mapping[str, JsonSchema]] = {
-    "model": MODEL_MEMBER,
-    "image": {"description": "The first picture: an address or base64."},
-    "input_reference": {**make_object(image_url=TEXT, file_id=TEXT), "description": "The first picture."},
-    "duration": {"description": "Seconds."},
-    "seconds": {"description": "Seconds; the vendor's spelling.", "anyOf": [TEXT, NUMBER]},
-    "size": {"description": "`WIDTHxHEIGHT`, in place of `width` and `height`."},
-    "n": {"description": "The number of videos."},
-    "webhook_url": _WEBHOOK,
-}
-_FORM: Final[JsonSchema] = make_object(
-    ("prompt",),
-    model=TEXT,
-    prompt=TEXT,
-    seconds=TEXT,
-    size=TEXT,
-    input_reference={"description": "The first picture.", **FILE},
-    webhook_url=_WEBHOOK,
 )
 _WAIT: Final = RouteParameter(
     name="wait",
@@ -118,7 +112,7 @@ def _describe_task(summary: str, answer: JsonSchema | None, **rest: object) -> R
     return RouteDescription(**values)  # type: ignore[arg-type]  # fields of the class, as the callers below show
 
 
-_SHOW: Final = _describe_task("Show a video task", _VIDEO, parameters=(_WAIT,))
+_SHOW: Final = _describe_task("Show a video task", _VIDEO_SCHEMA, parameters=(_WAIT,))
 _DOWNLOAD: Final = _describe_task(
     "Download a video",
     None,
@@ -131,10 +125,9 @@ _CREATE: Final = RouteDescription(
     description="Asynchronous: poll the task, follow its events, or send a `webhook_url`.",
     tag=_TAG,
     body=VideoBodySchema,
-    members=_MEMBERS,
-    form=_FORM,
+    form=VideoFormSchema,
     parameters=(_IDEMPOTENCY,),
-    answer=_VIDEO,
+    answer=_VIDEO_SCHEMA,
     examples=(*_CREATE_EXAMPLES, _FORM_EXAMPLE),
 )
 _ROUTES: Final[Mapping[str, RouteDescription]] = {
@@ -144,7 +137,7 @@ _ROUTES: Final[Mapping[str, RouteDescription]] = {
         summary="List the video tasks of the key's account",
         tag=_TAG,
         parameters=_LIST_PARAMETERS,
-        answer=make_list(_VIDEO),
+        answer=make_list(_VIDEO_SCHEMA),
         examples=(RouteExample(name="list", summary="The newest tasks"),),
     ),
     "GET /v1/video/generations/{task_id}": _SHOW,
@@ -159,10 +152,8 @@ _ROUTES: Final[Mapping[str, RouteDescription]] = {
     "POST /v1/videos/{task_id}/remix": RouteDescription(
         summary="Change a finished video",
         tag=_TAG,
-        body=make_object(
-            ("prompt",), prompt=TEXT, user=NULLABLE_TEXT, metadata={"type": ["object", "null"]}, webhook_url=_WEBHOOK
-        ),
-        answer=_VIDEO,
+        body=RemixBodySchema,
+        answer=_VIDEO_SCHEMA,
         examples=(
             RouteExample(
                 name="remix",
@@ -187,7 +178,7 @@ def describe_route(route: Route) -> RouteDescription | None:
         return found
     kind = "text" if "/text2video" in route.path else "image"
     if route.method == "GET":
-        return _describe_task(f"Show a video task ({kind} to video)", _PREFIXED_VIDEO, parameters=(_WAIT,))
+        return _describe_task(f"Show a video task ({kind} to video)", _PREFIXED_SCHEMA, parameters=(_WAIT,))
     picture = {"image": PNG} if kind == "image" else {}
     examples = tuple(
         RouteExample(name=one.name, summary=one.summary, body={**one.body, **picture}) for one in _CREATE_EXAMPLES
@@ -196,8 +187,7 @@ def describe_route(route: Route) -> RouteDescription | None:
         summary=f"Create a video task ({kind} to video)",
         tag=_TAG,
         body=VideoBodySchema,
-        members=_MEMBERS,
         parameters=(_IDEMPOTENCY,),
-        answer=_PREFIXED_VIDEO,
+        answer=_PREFIXED_SCHEMA,
         examples=examples,
     )

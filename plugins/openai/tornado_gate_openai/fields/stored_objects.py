@@ -1,4 +1,4 @@
-"""Stored responses and conversations.
+"""The descriptions of the routes of stored responses and conversations.
 
 Source of the answers: openai-python 3.52, types/responses/ and types/conversations/.
 """
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from tornado_gate.types import JsonSchema, RouteDescription, RouteExample, RouteParameter
-from tornado_gate_openai.fields.descriptions.chat import RESPONSE
-from tornado_gate_openai.fields.descriptions.parts import ANY_OBJECT, COUNT, STRINGS, TEXT, make_list, make_object
+from tornado_gate_openai.fields.json_schemas import ANY_OBJECT, COUNT, STRINGS, TEXT, make_list, make_object
+from tornado_gate_openai.fields.response_answers import RESPONSE_SCHEMA
 from tornado_gate_openai.fields.response_items import MAX_NEW_ITEMS
 
 _RESPONSES: Final = "responses"
@@ -44,7 +44,7 @@ _KEPT_ITEM: Final = _make_example("a conversation", conversation_id="CONVERSATIO
 
 ROUTES: Final[Mapping[str, RouteDescription]] = {
     "GET /v1/responses/{response_id}": RouteDescription(
-        summary="Read a stored response", tag=_RESPONSES, answer=RESPONSE, examples=_STORED
+        summary="Read a stored response", tag=_RESPONSES, answer=RESPONSE_SCHEMA, examples=_STORED
     ),
     "DELETE /v1/responses/{response_id}": RouteDescription(
         summary="Delete a stored response", tag=_RESPONSES, answer=_DELETED, examples=_STORED
@@ -52,7 +52,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
     "POST /v1/responses/{response_id}/cancel": RouteDescription(
         summary="Cancel a response that is made in the background",
         tag=_RESPONSES,
-        answer=RESPONSE,
+        answer=RESPONSE_SCHEMA,
         examples=_make_example("a response in the background", response_id="RESPONSE"),
     ),
     "GET /v1/responses/{response_id}/input_items": RouteDescription(
