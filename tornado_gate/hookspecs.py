@@ -113,8 +113,8 @@ class Capabilities(Value, frozen=True, kw_only=True):
     is the provider's id in the package ``genai-prices``, which has the default prices of models; without it the provider is found
     there by its base URL. `costs_nothing`: the models run in the gateway, or are made of other models of the gateway, whose
     requests are priced themselves. `sends_only_with_context`: the plugin's own `call_upstream` is for requests with a `context`,
-    and the core sends all others without asking it. `missing_operations` are operations that need another distribution, each with the advice how
-    to install it, which the errors of such requests repeat.
+    and the core sends all others without asking it. `missing_operations` are operations that need another distribution, each
+    with the advice how to install it, which the errors of such requests repeat.
     """
 
     operations: frozenset[Operation] = frozenset({"chat"})

@@ -33,7 +33,6 @@ class PlannedTarget(Protocol):
     def operation(self) -> str: ...
 
 
-
 class CallerServices(NamedTuple):
     """What the hooks of all requests of an account may use, whose files have addresses below one `public_url`."""
 
@@ -97,20 +96,20 @@ class Calls:
             started=started,
         )
 
-
     def make_services(self, account: str, public_url: str) -> CallerServices:
         """Return what the hooks of an account's requests may use."""
         return CallerServices(
             self._memory.get_account_memory(account), SignedFileStore(self._media, public_url, account)
         )
 
-    def make_planned(  # noqa: PLR0913  each is a field of the call
+    def make_planned(  # noqa: PLR0913, PLR0917  each is a field of the call
         self,
         config: Config,
         id: str,
         format: str,
         caller: Caller,
         headers: Mapping[str, str],
+        closing: LazyExitStack,
         started: float,
         plan: PlannedTarget,
         services: CallerServices,
@@ -119,8 +118,6 @@ class Calls:
         key_digest: bytes,
     ) -> Call:
         """The call of a request's only attempt, whose target is known before."""
-        closing = LazyExitStack()
-        account = caller.account
         return Call(
             id=id,
             operation=plan.operation,
@@ -136,7 +133,7 @@ class Calls:
             closing=closing,
             pool=plan.pool,
             memory=services.memory,
-            fetcher=self._fetcher.for_request(account, closing),
+            fetcher=self._fetcher.for_request(caller.account, closing),
             files=services.files,
             facts=plan.facts,
             key_digest=key_digest,

@@ -25,12 +25,13 @@ from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS
 from tornado_gate.types import BufferedBody, Call, Reply, UpstreamRequest, VerbatimRequest, WireRequest
+from tornado_gate.types.call import LazyExitStack
 
 
 def may_begin(gate: Gate, plan: Plan, call: Call, wire: WireRequest) -> bool:
     """Return whether a request has no other steps than those of its plan, by its body and by the health of the target."""
     health, target, route, raw = gate.health, plan.target, wire.route, wire.raw
-    if health.keys.rests or not health.circuits.is_clear(target):
+    if health.keys.suspensions or not health.circuits.is_clear(target):
         return False
     if plan.operation == "chat" and b"=" in raw and MARK in raw:
         return False
@@ -57,14 +58,27 @@ class DirectAttempt:
         "_wheel",
         "_wire",
         "call",
+        "closing",
         "plan",
     )
 
-    def __init__(self, gate: Gate, plan: Plan, call: Call, wire: WireRequest, on_change: Callable[[], None]) -> None:
-        """`on_change` is called once, after `begin` has returned True: when the upstream has answered, or will not."""
+    def __init__(
+        self,
+        gate: Gate,
+        plan: Plan,
+        call: Call,
+        wire: WireRequest,
+        closing: LazyExitStack,
+        on_change: Callable[[], None],
+    ) -> None:
+        """`closing` is that of the call.
+
+        `on_change` is called once, after `begin` has returned True: when the upstream has answered, or will not.
+        """
         self.plan = plan
         self.call = call
         self._gate = gate
+        self.closing = closing
         self._wire = wire
         self._on_change: Callable[[], None] | None = on_change
         self._forwarded: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = None
@@ -90,7 +104,7 @@ class DirectAttempt:
         except GateError as error:
             self._failure = error
             return False
-        if type(outgoing) is not UpstreamRequest or outgoing.context is not None or not call.closing.is_empty:
+        if type(outgoing) is not UpstreamRequest or outgoing.context is not None or not self.closing.is_empty:
             return False
         response = self._response = upstream.begin_call(call, outgoing)
         if response is None:
@@ -120,7 +134,7 @@ class DirectAttempt:
         except GateError as error:
             self._failure = error
             return None
-        if forwarded.issued is not None or type(reply.chunks) is not BufferedBody or not call.closing.is_empty:
+        if forwarded.issued is not None or type(reply.chunks) is not BufferedBody or not self.closing.is_empty:
             self._reply = reply
             return None
         outcomes.note_success(self._gate.health, call)
@@ -182,9 +196,7 @@ class DirectAttempt:
         incoming = await deadlines.wait_for_first_event(ending)
         return PreparedAnswer(
             call,
-            await pipeline.forward_response(
-                gate, call, plan.wire_format, plan.lane, forwarded, incoming, deadlines
-            ),
+            await pipeline.forward_response(gate, call, plan.wire_format, plan.lane, forwarded, incoming, deadlines),
         )
 
     def _make_deadlines(self) -> Deadlines:

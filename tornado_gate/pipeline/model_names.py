@@ -27,9 +27,7 @@ def resolve_model_name(defaults: Mapping[str, str], wire: WireRequest, caller: C
     return model
 
 
-def find_plain_name(
-    caller: Caller, route: Route, arguments: Mapping[str, str], body: Mapping[str, Any]
-) -> str | None:
+def find_plain_name(caller: Caller, route: Route, arguments: Mapping[str, str], body: Mapping[str, Any]) -> str | None:
     """Return the model that a body or a path names in the usual way; None if `resolve_model_name` must look.
 
     Raises as `resolve_model_name`.

@@ -6,7 +6,7 @@ Knows hooks and the vocabulary; no wire format, no vendor, no HTTP server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from functools import partial
 
 from tornado_gate.admission.estimates import (

@@ -92,9 +92,7 @@ class Plans:
         return plan
 
 
-def make_plan(
-    pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str
-) -> Plan | None:
+def make_plan(pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str) -> Plan | None:
     """Return the plan of requests for `model`, or None. Raises as `TargetTable.select_targets`."""
     route, table = served.route, snapshot.targets
     if snapshot.guards.lanes or table.has_affinity or route.operation in _OTHER_STEPS or route.other_operations:
@@ -123,9 +121,7 @@ def make_plan(
         wire_format=wire_format,
         pool=pools.find(provider),
         operation=operation,
-        is_verbatim=(
-            wire_format.forwards and route.wire_format in used.speaks and operation == route.operation
-        ),
+        is_verbatim=(wire_format.forwards and route.wire_format in used.speaks and operation == route.operation),
         marks=route.signature_marks if used.signatures else (),
         inputs_at_once=used.inputs_at_once if operation == "embeddings" else None,
         seconds=min(whole, timeouts.total),

@@ -374,9 +374,7 @@ class ProviderLane(Lane):
     def leaves_sending_to_core(self, capabilities: Capabilities) -> bool:
         """Return whether the core sends all requests without a `context`, so that no hook and no wrapper sees them there."""
         return not self._sends or (
-            self._has_own_sender
-            and capabilities.sends_only_with_context
-            and not self.list_wrappers("call_upstream")
+            self._has_own_sender and capabilities.sends_only_with_context and not self.list_wrappers("call_upstream")
         )
 
     def blame(self, error: BaseException, hook: str, arguments: dict[str, Any]) -> GateError:

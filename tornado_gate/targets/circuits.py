@@ -206,9 +206,7 @@ class CircuitBreakers:
 
     def is_clear(self, target: Target) -> bool:
         """Return whether nothing is known against a target: it has not failed recently, and no health check has failed."""
-        return not (
-            (self.down and target.provider in self.down) or (self._circuits and target.place in self._circuits)
-        )
+        return not ((self.down and target.provider in self.down) or (self._circuits and target.place in self._circuits))
 
     def allows(self, target: Target, account: str) -> bool:
         """Return whether a request may go to a target now. For an open circuit, True reserves the probe."""

@@ -104,7 +104,9 @@ class HttpResponse:
         self._pieces = pieces
         self._inflater: Inflater | None = None
         self.waiter: asyncio.Future[None] | None = None
-        self.listener: Callable[[], None] | None = None  # called once instead, when the head has arrived or cannot arrive
+        self.listener: Callable[[], None] | None = (
+            None  # called once instead, when the head has arrived or cannot arrive
+        )
 
     def __aiter__(self) -> HttpResponse:
         return self

@@ -254,9 +254,7 @@ class ServerConnection(PacedProtocol):
         has_whole_body = request.has_whole_body = 0 < head.body <= len(held) and "expect" not in head.headers.lowered
         note, application = head.headers.note, server.application
         delegate = self._delegate = (
-            application.start_request(self, request)
-            if note is None
-            else application.start_again(self, request, note)
+            application.start_request(self, request) if note is None else application.start_again(self, request, note)
         )
         waiting = delegate.headers_received(head.start_line, head.headers)
         if waiting is not None:

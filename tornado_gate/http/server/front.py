@@ -22,10 +22,11 @@ import socket
 from collections.abc import Iterable
 from heapq import nsmallest
 from operator import itemgetter
+from typing import cast
 
 from tornado.httputil import HTTPServerConnectionDelegate
 
-from tornado_gate.http.server.connection import ServerConnection
+from tornado_gate.http.server.connection import Application, ServerConnection
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
 from tornado_gate.http.server.refusals import Limit, PlainRefusals, Refusals
@@ -59,7 +60,9 @@ class HttpServer:
         `header_bytes`: maximum size of request line and headers. `body_bytes`: maximum size of a request body, unless the handler
         sets another. `limits` count open connections. `refusals` renders the server's own responses.
         """
-        self.application = application
+        self.application = cast(
+            Application, application
+        )  # `start_again` is called only if it notes something about a head
         self.times = times or Times()
         self.header_bytes = header_bytes
         self.body_bytes = body_bytes

@@ -102,7 +102,12 @@ class LastHead:
 
 def remember_head(data: bytes, head: Head) -> LastHead | None:
     """Return what recognizes `head` if the connection's client repeats it; None if the application does not want that."""
-    if head.headers.note is None or head.body <= 0 or len(data) > _MAX_REPEATED_BYTES or "expect" in head.headers.lowered:
+    if (
+        head.headers.note is None
+        or head.body <= 0
+        or len(data) > _MAX_REPEATED_BYTES
+        or "expect" in head.headers.lowered
+    ):
         return None
     return LastHead(data, head)
 

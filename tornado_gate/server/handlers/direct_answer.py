@@ -14,7 +14,6 @@ from typing import Any
 from tornado.httputil import HTTPConnection, HTTPHeaders, RequestStartLine, ResponseStartLine
 from tornado.iostream import StreamClosedError
 
-from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.codec import json_body
 from tornado_gate.errors import GateError, InternalError
 from tornado_gate.guards.stream_policy import HEADER
@@ -33,6 +32,7 @@ from tornado_gate.server.handlers.exchange import CallerRequest, format_date_hea
 from tornado_gate.server.services import Services
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import BufferedBody, Call, Caller, Reply, WireRequest
+from tornado_gate.types.call import LazyExitStack
 
 
 class KnownHead:
@@ -174,6 +174,7 @@ class DirectAnswerHandler(AnswerHandler):
         except Exception:
             self._fail_unexpectedly()
             return
+        self.headers = self.make_first_headers()
         super().finish()
 
     def _begin(self, known: KnownHead) -> bool:
@@ -202,12 +203,14 @@ class DirectAnswerHandler(AnswerHandler):
             raw=raw,
             json=body,
         )
+        closing = LazyExitStack()
         call = self.services.calls.make_planned(
             self.snapshot.config,
             self.request_id,
             self.format,
             caller,
             headers,
+            closing,
             self.started,
             plan,
             known.services,
@@ -224,7 +227,7 @@ class DirectAnswerHandler(AnswerHandler):
         self.note_body(wire)
         gate.requests.begin(self.snapshot)
         gate.requests.running.add(self)
-        attempt = self.attempt = DirectAttempt(gate, plan, call, wire, self._on_answered)
+        attempt = self.attempt = DirectAttempt(gate, plan, call, wire, closing, self._on_answered)
         if not attempt.begin():
             self._go_on()
         return True
@@ -234,9 +237,9 @@ class DirectAnswerHandler(AnswerHandler):
         name = find_plain_name(self.caller, self.route, self.matched.arguments, body)
         if name is None:
             return None
-        plan = known.plans.get(name, _UNKNOWN)
+        plan: Plan | None = known.plans.get(name, _UNKNOWN)
         if plan is _UNKNOWN:
-            plan = self.gate.plans.add(known.plans, self.snapshot, self.matched.served, self.caller, name)
+            return self.gate.plans.add(known.plans, self.snapshot, self.matched.served, self.caller, name)
         return plan
 
     # Waiting for the upstream
@@ -268,7 +271,7 @@ class DirectAnswerHandler(AnswerHandler):
             await super().answer()
             return
         self.attempt = None
-        await self.send_answer(attempt.run(), attempt.call.closing)
+        await self.send_answer(attempt.run(), attempt.closing)
 
     def interrupt(self, error: GateError) -> None:
         """End the response with `error`, because the gateway shuts down."""
@@ -305,7 +308,9 @@ class DirectAnswerHandler(AnswerHandler):
     def _send_whole(self, attempt: DirectAttempt, reply: Reply) -> None:
         """Write a reply that is complete, and end the request."""
         try:
-            call, data = attempt.call, reply.chunks.data
+            call, body = attempt.call, reply.chunks
+            assert isinstance(body, BufferedBody)
+            data = body.data
             call.progress.begin_response(time.monotonic() - self.started)
             if not self._send_with_usual_head(call, reply, data):
                 self.headers = self.make_first_headers()
