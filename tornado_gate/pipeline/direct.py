@@ -7,6 +7,7 @@ on where these have stopped: with the steps of `pipeline.py`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 
 from tornado_gate.admission.estimates import begin_charge
@@ -14,17 +15,29 @@ from tornado_gate.errors import GateError
 from tornado_gate.http import upstream
 from tornado_gate.http.client.response import HttpResponse
 from tornado_gate.pipeline import pipeline
-from tornado_gate.pipeline.attempts import end_failed, make_deadlines, note_begun
+from tornado_gate.pipeline.attempts import end_failed, make_deadlines, note_begun, read_events
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.own_links import MARK
 from tornado_gate.pipeline.pipeline import PreparedAnswer
 from tornado_gate.pipeline.plans import Plan
 from tornado_gate.pipeline.request_cache import RequestCache
-from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.pipeline.server_tool_parts import has_server_tools
+from tornado_gate.pipeline.signatures import restore_without_memory
 from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS
-from tornado_gate.types import BufferedBody, Call, Reply, UpstreamRequest, VerbatimRequest, WireRequest
+from tornado_gate.types import (
+    NO_TARGET,
+    BufferedBody,
+    Call,
+    ChatRequest,
+    Reply,
+    Request,
+    UpstreamRequest,
+    UpstreamResponse,
+    VerbatimRequest,
+    WireRequest,
+)
 from tornado_gate.types.call import LazyExitStack
 
 
@@ -50,9 +63,12 @@ class DirectAttempt:
         "_failure",
         "_forwarded",
         "_gate",
+        "_incoming",
+        "_is_streamed",
         "_on_change",
         "_outgoing",
         "_reply",
+        "_request",
         "_response",
         "_slot",
         "_wheel",
@@ -82,11 +98,14 @@ class DirectAttempt:
         self._wire = wire
         self._on_change: Callable[[], None] | None = on_change
         self._forwarded: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = None
+        self._request: Request | Awaitable[Request] | None = None
+        self._incoming: UpstreamResponse | None = None
         self._outgoing: UpstreamRequest | Awaitable[UpstreamRequest] | None = None
         self._response: HttpResponse | None = None
         self._reply: Reply | None = None
         self._failure: GateError | None = None
         self._begun_at: float | None = None
+        self._is_streamed = False
         self._slot: int | None = None
         self._wheel: TimerWheel | None = None
 
@@ -94,17 +113,12 @@ class DirectAttempt:
         """Send the request. Return False if `run` must go on immediately."""
         plan, call = self.plan, self.call
         begin_charge(call, self._wire, None)
-        if not plan.is_verbatim:
-            return False
         try:
-            forwarded = self._forwarded = plan.wire_format.invoke_forward_request(call, self._wire)
-            if type(forwarded) is not VerbatimRequest or forwarded.slow_start:
-                return False
-            outgoing = self._outgoing = plan.lane.invoke_translate_request(call, forwarded)
+            outgoing = self._prepare_verbatim() if plan.is_verbatim else self._prepare_translated()
         except GateError as error:
             self._failure = error
             return False
-        if type(outgoing) is not UpstreamRequest or outgoing.context is not None or not self.closing.is_empty:
+        if outgoing is None or outgoing.context is not None or not self.closing.is_empty:
             return False
         response = self._response = upstream.begin_call(call, outgoing)
         if response is None:
@@ -114,9 +128,37 @@ class DirectAttempt:
         now = self._begun_at = wheel.loop.time()
         if response.fault is not None:
             return False
-        self._slot = wheel.add(now + (plan.stream_seconds if forwarded.stream else plan.seconds), self)
+        self._slot = wheel.add(now + (plan.stream_seconds if self._is_streamed else plan.seconds), self)
         response.listener = self._on_change
         return True
+
+    def _prepare_verbatim(self) -> UpstreamRequest | None:
+        """Steps 3 and 4 in the verbatim lane. Return None if `run` must go on with their results. Raises GateError."""
+        plan, call = self.plan, self.call
+        forwarded = self._forwarded = plan.wire_format.invoke_forward_request(call, self._wire)
+        if type(forwarded) is not VerbatimRequest or forwarded.slow_start:
+            return None
+        self._is_streamed = forwarded.stream
+        outgoing = self._outgoing = plan.lane.invoke_translate_request(call, forwarded)
+        return outgoing if type(outgoing) is UpstreamRequest else None
+
+    def _prepare_translated(self) -> UpstreamRequest | None:
+        """Steps 3 and 4 in the common lane, like `_prepare_verbatim`."""
+        plan, call = self.plan, self.call
+        alone = call.replace(target=NO_TARGET)  # shares the losses
+        request = self._request = plan.wire_format.invoke_translate_request(alone, self._wire)
+        if type(request) is not ChatRequest or has_server_tools(request):
+            return None
+        self._is_streamed = request.stream
+        try:
+            restored = restore_without_memory(call, request, signatures=plan.provider.capabilities.signatures)
+            if restored is None:
+                return None
+            self._request = restored
+            outgoing = self._outgoing = plan.lane.invoke_translate_request(call, restored)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return None  # a wrong request of the format: `run` finds its fault
+        return outgoing if type(outgoing) is UpstreamRequest else None
 
     def finish(self) -> Reply | None:
         """Return the reply if the response has arrived whole. Return None if `run` must go on."""
@@ -124,12 +166,11 @@ class DirectAttempt:
         call, forwarded, outgoing, response = self.call, self._forwarded, self._outgoing, self._response
         if self._failure is not None or response is None:
             return None
-        assert isinstance(forwarded, VerbatimRequest)
         assert isinstance(outgoing, UpstreamRequest)
+        incoming = self._incoming = upstream.take_whole_response(call, outgoing, response)
+        if incoming is None or type(forwarded) is not VerbatimRequest:
+            return None
         try:
-            incoming = upstream.take_whole_response(call, outgoing, response)
-            if incoming is None:
-                return None
             reply = self.plan.wire_format.forward_response(call, forwarded, incoming)
         except GateError as error:
             self._failure = error
@@ -143,7 +184,8 @@ class DirectAttempt:
     def on_timer(self) -> None:
         """The response has not begun in time. The timer wheel calls this."""
         self._slot = None
-        self._failure = self._make_deadlines().make_first_event_error()
+        deadlines = make_deadlines(self.call, streaming=self._is_streamed, begun_at=self._begun_at)
+        self._failure = deadlines.make_first_event_error()
         on_change = self._on_change
         self.stop()
         if on_change is not None:
@@ -178,27 +220,40 @@ class DirectAttempt:
     async def _run(self) -> PreparedAnswer:
         if self._failure is not None:
             raise self._failure
-        gate, call, plan, forwarded, outgoing = self._gate, self.call, self.plan, self._forwarded, self._outgoing
         if self._response is None:
-            once = RequestCache(self._wire, plan.wire_format, gate)
-            if forwarded is not None and not isinstance(forwarded, VerbatimRequest):
-                forwarded = await forwarded
-            if forwarded is None:
-                return await pipeline.run_common_lane(gate, call, once, plan.provider)
-            return await pipeline.run_verbatim_lane(gate, call, once, plan.lane, forwarded, outgoing)
-        assert isinstance(forwarded, VerbatimRequest)
+            return await self._send()
+        gate, call, plan, forwarded, outgoing = self._gate, self.call, self.plan, self._forwarded, self._outgoing
         assert isinstance(outgoing, UpstreamRequest)
-        deadlines = self._make_deadlines()
-        if self._reply is not None:
-            reply = await pipeline.finish_forwarding(gate, call, plan.wire_format, forwarded, self._reply, deadlines)
-            return PreparedAnswer(call, reply)
-        ending = plan.lane.end_call(call, outgoing, self._response)
-        incoming = await deadlines.wait_for_first_event(ending)
-        return PreparedAnswer(
-            call,
-            await pipeline.forward_response(gate, call, plan.wire_format, plan.lane, forwarded, incoming, deadlines),
-        )
+        deadlines = make_deadlines(call, streaming=self._is_streamed, begun_at=self._begun_at)
+        incoming = self._incoming
+        if incoming is None:
+            incoming = await deadlines.wait_for_first_event(plan.lane.end_call(call, outgoing, self._response))
+        if isinstance(forwarded, VerbatimRequest):
+            if self._reply is None:
+                reply = await pipeline.forward_response(
+                    gate, call, plan.wire_format, plan.lane, forwarded, incoming, deadlines
+                )
+            else:
+                reply = await pipeline.finish_forwarding(
+                    gate, call, plan.wire_format, forwarded, self._reply, deadlines
+                )
+        else:
+            request = self._request
+            assert isinstance(request, ChatRequest)
+            events = read_events(call, plan.lane, request, incoming, deadlines)
+            reply = await pipeline.answer_with_events(
+                gate, call, plan.wire_format, plan.provider, request, events, deadlines
+            )
+        return PreparedAnswer(call, reply)
 
-    def _make_deadlines(self) -> Deadlines:
-        is_streamed = isinstance(self._forwarded, VerbatimRequest) and self._forwarded.stream
-        return make_deadlines(self.call, streaming=is_streamed, begun_at=self._begun_at)
+    async def _send(self) -> PreparedAnswer:
+        """Go on with an attempt that has not been sent."""
+        gate, call, plan, forwarded, request = self._gate, self.call, self.plan, self._forwarded, self._request
+        once = RequestCache(self._wire, plan.wire_format, gate)
+        if forwarded is not None and not isinstance(forwarded, VerbatimRequest):
+            forwarded = await forwarded
+        if forwarded is not None:
+            return await pipeline.run_verbatim_lane(gate, call, once, plan.lane, forwarded, self._outgoing)
+        if inspect.isawaitable(request):
+            request = await request
+        return await pipeline.run_common_lane(gate, call, once, plan.provider, request)

@@ -150,9 +150,12 @@ async def run_verbatim_lane(
     return PreparedAnswer(call, await _forward(gate, call, once.wire_format, lane, request, outgoing))
 
 
-async def run_common_lane(gate: Gate, call: Call, once: RequestCache, provider: ConfiguredProvider) -> PreparedAnswer:
-    """Steps 3 to 6 in the common lane."""
-    request = await once.request(call)
+async def run_common_lane(
+    gate: Gate, call: Call, once: RequestCache, provider: ConfiguredProvider, request: Request | None = None
+) -> PreparedAnswer:
+    """Steps 3 to 6 in the common lane. `request` is the result of step 3, if it was taken before."""
+    if request is None:
+        request = await once.request(call)
     try:
         return PreparedAnswer(call, await _complete_and_run(gate, call, once, provider, request))
     except (AttributeError, LookupError, TypeError, ValueError):
@@ -277,6 +280,19 @@ async def _run_common_lane(
         provider = used.usable_lane
         outgoing = await once.run_hook(provider.invoke_translate_request, call, request)
         events = await call_provider(call, provider, request, deadlines, outgoing)
+    return await answer_with_events(gate, call, wire_format, used, request, events, deadlines)
+
+
+async def answer_with_events(
+    gate: Gate,
+    call: Call,
+    wire_format: FormatLane,
+    used: ConfiguredProvider,
+    request: Request,
+    events: AsyncIterator[StreamEvent],
+    deadlines: Deadlines,
+) -> Reply:
+    """Step 6 in the common lane, until the first chunk of the reply is read."""
     if used.capabilities.signatures:
         events = signatures.record_signatures(
             call, events, unsigned=used.capabilities.needs_unsigned_thinking(call.target.upstream_model)

@@ -95,7 +95,7 @@ class Plans:
 def make_plan(pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str) -> Plan | None:
     """Return the plan of requests for `model`, or None. Raises as `TargetTable.select_targets`."""
     route, table = served.route, snapshot.targets
-    if snapshot.guards.lanes or table.has_affinity or route.operation in _OTHER_STEPS or route.other_operations:
+    if snapshot.guards.lanes or table.has_affinity or route.operation in _OTHER_STEPS:
         return None
     operations = auth.filter_operations(caller, route.operations)
     question = table.for_model(make_question("", route.operation, served.format, "", caller), model)

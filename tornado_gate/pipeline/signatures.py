@@ -164,6 +164,13 @@ async def _restore_chat(call: Call, request: ChatRequest, signatures: bool) -> C
     return await call.run(_restore_messages, call, request, known)
 
 
+def restore_without_memory(call: Call, request: ChatRequest, *, signatures: bool) -> ChatRequest | None:
+    """Return the result of `restore_signatures`; None if the memory must be read for it."""
+    if signatures and _list_memory_keys(request):
+        return None
+    return _restore_messages(call, request, {})
+
+
 def _restore_messages(call: Call, request: ChatRequest, known: dict[str, Any]) -> ChatRequest:
     messages = tuple(
         _restore_message(call, partial(request.path, number), message, known)
