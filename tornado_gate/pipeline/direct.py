@@ -229,14 +229,10 @@ class DirectAttempt:
         if incoming is None:
             incoming = await deadlines.wait_for_first_event(plan.lane.end_call(call, outgoing, self._response))
         if isinstance(forwarded, VerbatimRequest):
-            if self._reply is None:
-                reply = await pipeline.forward_response(
-                    gate, call, plan.wire_format, plan.lane, forwarded, incoming, deadlines
-                )
-            else:
-                reply = await pipeline.finish_forwarding(
-                    gate, call, plan.wire_format, forwarded, self._reply, deadlines
-                )
+            reply = self._reply
+            if reply is None:
+                reply = pipeline.forward_response(call, plan.wire_format, plan.lane, forwarded, incoming, deadlines)
+            reply = await pipeline.finish_forwarding(gate, call, plan.wire_format, forwarded, reply, deadlines)
         else:
             request = self._request
             assert isinstance(request, ChatRequest)

@@ -147,7 +147,15 @@ async def run_verbatim_lane(
         outgoing = once.invoke_hook(lane, lane.invoke_translate_request, call, request)
     if not isinstance(outgoing, UpstreamRequest):
         outgoing = await outgoing
-    return PreparedAnswer(call, await _forward(gate, call, once.wire_format, lane, request, outgoing))
+    deadlines = make_deadlines(call, streaming=request.stream, slow_start=request.slow_start)
+    call.progress.send()
+    incoming = await deadlines.wait_for_first_event(lane.call_upstream(call, outgoing))
+    reply = forward_response(call, once.wire_format, lane, request, incoming, deadlines)
+    if request.issued is None and isinstance(reply.chunks, BufferedBody):
+        outcomes.note_success(gate.health, call)
+    else:
+        reply = await finish_forwarding(gate, call, once.wire_format, request, reply, deadlines)
+    return PreparedAnswer(call, reply)
 
 
 async def run_common_lane(
@@ -212,24 +220,7 @@ async def _exceeds_inputs_at_once(call: Call, most: int, once: RequestCache) -> 
     return isinstance(request, EmbeddingRequest) and len(request.inputs) > most
 
 
-async def _forward(
-    gate: Gate,
-    call: Call,
-    wire_format: FormatLane,
-    provider: ProviderLane,
-    request: VerbatimRequest | StoredObjectRequest,
-    outgoing: UpstreamRequest,
-) -> Reply:
-    """Forward request and response without parsing them: caller and upstream use the same wire format."""
-    slow_start = isinstance(request, VerbatimRequest) and request.slow_start
-    deadlines = make_deadlines(call, streaming=request.stream, slow_start=slow_start)
-    call.progress.send()
-    incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
-    return await forward_response(gate, call, wire_format, provider, request, incoming, deadlines)
-
-
-async def forward_response(
-    gate: Gate,
+def forward_response(
     call: Call,
     wire_format: FormatLane,
     provider: ProviderLane,
@@ -237,13 +228,12 @@ async def forward_response(
     incoming: UpstreamResponse,
     deadlines: Deadlines,
 ) -> Reply:
-    """Step 6 in the verbatim lane, until the first chunk of the reply is read."""
+    """Step 6 in the verbatim lane: forward the response without parsing it, as caller and upstream use the same wire format."""
     if isinstance(incoming.chunks, BufferedBody):
         deadlines.stop()
     else:
         incoming = incoming.replace(chunks=deadlines.limit_gaps(incoming.chunks, provider.as_plugin_error))
-    reply = wire_format.forward_response(call, request, incoming)
-    return await finish_forwarding(gate, call, wire_format, request, reply, deadlines)
+    return wire_format.forward_response(call, request, incoming)
 
 
 async def finish_forwarding(
@@ -351,7 +341,11 @@ async def answer_stored_object(
     lane, request = provider.usable_lane, replace(request, unmetered=kept.unmetered)
     try:
         outgoing = await lane.translate_request(call, request)
-        reply = await _forward(gate, call, wire_format, lane, request, outgoing)
+        deadlines = make_deadlines(call, streaming=request.stream)
+        call.progress.send()
+        incoming = await deadlines.wait_for_first_event(lane.call_upstream(call, outgoing))
+        reply = forward_response(call, wire_format, lane, request, incoming, deadlines)
+        reply = await finish_forwarding(gate, call, wire_format, request, reply, deadlines)
     except BaseException as error:
         if isinstance(error, GateError):
             redact_error(target, error)

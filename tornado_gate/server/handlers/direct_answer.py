@@ -264,14 +264,13 @@ class DirectAnswerHandler(AnswerHandler):
         self.headers = self.make_first_headers()
         self.start_work()
 
-    async def answer(self) -> None:
+    def answer(self) -> Awaitable[None]:
         """Serve the request like `AnswerHandler`, from where its attempt has stopped."""
         attempt = self.attempt
         if attempt is None:
-            await super().answer()
-            return
+            return super().answer()
         self.attempt = None
-        await self.send_answer(attempt.run(), attempt.closing)
+        return self.send_answer(attempt.run, attempt.closing)
 
     def interrupt(self, error: GateError) -> None:
         """End the response with `error`, because the gateway shuts down."""
