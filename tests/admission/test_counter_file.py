@@ -232,7 +232,7 @@ def test_a_change_that_cannot_be_made_keeps_no_other_process_from_its_turn(tmp_p
 
 def open_file(path: Path) -> CounterFile:
     file = CounterFile(path)
-    file.open()
+    assert file.open()
     return file
 
 
@@ -274,5 +274,22 @@ def test_a_process_waits_for_its_turn_and_then_opens_the_file_that_another_one_m
     assert second.make_lease() == lease + 1
     assert not first.try_lock()
     second.unlock()
+    for file in (first, second):
+        file.close()
+
+
+def test_a_process_that_starts_while_the_file_is_locked_does_not_wait(tmp_path: Path) -> None:
+    """The process that has locked it may be one that does not run."""
+    path = tmp_path / "counters"
+    first, second = open_file(path), CounterFile(path)
+    assert first.try_lock()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        assert not second.open()
+        assert not second.is_open
+    assert len(os.listdir("/proc/self/fd")) == before
+    first.unlock()
+    assert second.open()
+    assert find_slots(second, 3) == find_slots(first, 3)
     for file in (first, second):
         file.close()
