@@ -20,7 +20,7 @@ from tornado_gate.config.model import BoundsConfig, Config, LimitsConfig, PriceE
 from tornado_gate.errors import InternalError, InvalidField, RateLimited, UpstreamRefused, UpstreamTimeout
 from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.telemetry.metrics import Metrics
-from tornado_gate.types import Bound, Budget, Call, Caller, Limits, Target, replace
+from tornado_gate.types import Bound, Call, Caller, Limits, Target, replace
 from tornado_gate.types.quantities import Quantities
 
 KEY = make_bound("key", "k", "requests_per_minute", 5)
