@@ -247,3 +247,22 @@ def test_a_process_gives_back_only_a_probe_that_it_has(is_free: bool) -> None:
     for _ in range(2):
         breakers.release_probe(target())
         assert probes.released == ([("p", "m")] if is_free else []), "the other process still probes"
+
+
+def test_a_circuit_says_since_when_it_is_open() -> None:
+    circuit, clock = failing(2)
+    assert circuit.opened_at is None
+    circuit.record_failure("a", clock(), RULES)
+    assert circuit.opened_at == 1000.0
+    clock.now += 10
+    assert circuit.allows("a", clock())
+    circuit.record_failure("a", clock(), RULES, "timeout")
+    assert (circuit.opened_at, circuit.last_failure) == (1000.0, (1010.0, "timeout")), (
+        "a failed probe is no new beginning"
+    )
+    circuit.open(EVERYBODY, 1030.0, 1020.0, "lost")
+    assert (circuit.opened_at, circuit.last_failure) == (1000.0, (1020.0, "lost"))
+    circuit.record_success("a")
+    assert circuit.opened_at is None
+    circuit.open("a", 1050.0, 1040.0, "lost")
+    assert circuit.opened_at == 1040.0
