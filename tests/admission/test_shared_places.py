@@ -149,6 +149,19 @@ def test_when_the_store_stays_locked_a_process_counts_its_own_requests_and_says_
     assert len(caplog.records) == 2
 
 
+@pytest.mark.parametrize("name", ["take", "wait", "count_waiting"])
+def test_whatever_finds_the_store_unusable_says_so(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").touch()
+    places = SharedPlaces("p", EmbeddedStore(tmp_path / "file"))
+    calls = {
+        "take": lambda: places.take(1, 0),
+        "wait": lambda: places.wait(1, 0),
+        "count_waiting": places.count_waiting,
+    }
+    calls[name]()
+    assert len(caplog.records) == 1
+
+
 def test_the_lock_is_free_after_every_call(places: SharedPlaces, tmp_path: Path) -> None:
     calls = (
         lambda: places.take(1, 0),
