@@ -461,9 +461,9 @@ def test_a_folder_that_is_a_file_is_storage_unavailable(tmp_path: Path) -> None:
 FULL = """
 import asyncio, resource, sys
 from pathlib import Path
-from tests.codec.test_multipart import END, file, refused
+from tests.codec.test_multipart import END, catch_refusal, file
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, 1_500_000))
-error = refused(Path(sys.argv[1]), file("x", b"1" * 4_000_000) + END)
+error = catch_refusal(Path(sys.argv[1]), file("x", b"1" * 4_000_000) + END)
 print(type(error).__name__, error.status, error.code)
 """
 HALF = """
