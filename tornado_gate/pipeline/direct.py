@@ -58,25 +58,18 @@ def may_begin(gate: Gate, plan: Plan, call: Call, wire: WireRequest) -> bool:
 class DirectAttempt:
     """The only attempt of `call`, at the target of its plan."""
 
-    __slots__ = (
-        "_begun_at",
-        "_failure",
-        "_forwarded",
-        "_gate",
-        "_incoming",
-        "_is_streamed",
-        "_on_change",
-        "_outgoing",
-        "_reply",
-        "_request",
-        "_response",
-        "_slot",
-        "_wheel",
-        "_wire",
-        "call",
-        "closing",
-        "plan",
-    )
+    # The state of an attempt that has just begun; a class attribute costs nothing until it changes.
+    _forwarded: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = None
+    _request: Request | Awaitable[Request] | None = None
+    _incoming: UpstreamResponse | None = None
+    _outgoing: UpstreamRequest | Awaitable[UpstreamRequest] | None = None
+    _response: HttpResponse | None = None
+    _reply: Reply | None = None
+    _failure: GateError | None = None
+    _begun_at: float | None = None
+    _is_streamed = False
+    _slot: int | None = None
+    _wheel: TimerWheel | None = None
 
     def __init__(
         self,
@@ -97,17 +90,6 @@ class DirectAttempt:
         self.closing = closing
         self._wire = wire
         self._on_change: Callable[[], None] | None = on_change
-        self._forwarded: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = None
-        self._request: Request | Awaitable[Request] | None = None
-        self._incoming: UpstreamResponse | None = None
-        self._outgoing: UpstreamRequest | Awaitable[UpstreamRequest] | None = None
-        self._response: HttpResponse | None = None
-        self._reply: Reply | None = None
-        self._failure: GateError | None = None
-        self._begun_at: float | None = None
-        self._is_streamed = False
-        self._slot: int | None = None
-        self._wheel: TimerWheel | None = None
 
     def begin(self) -> bool:
         """Send the request. Return False if `run` must go on immediately."""

@@ -64,7 +64,9 @@ class Plans:
         self._count = 0
 
     def clear(self) -> None:
-        """Forget the plans, because the snapshot is another one."""
+        """Forget the plans, because the snapshot is another one, or there are too many."""
+        for scope in self._scopes.values():
+            scope.clear()  # handlers refer to it
         self._scopes.clear()
         self._count = 0
 
