@@ -24,7 +24,16 @@ from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.health import TargetHealth
 from tornado_gate.targets.loads import MeasuredAttempt, TargetLoads
 from tornado_gate.telemetry.redaction import redact_error
-from tornado_gate.types import BufferedBody, Call, Operation, Request, StreamEvent, Target, UpstreamRequest
+from tornado_gate.types import (
+    BufferedBody,
+    Call,
+    Operation,
+    Request,
+    StreamEvent,
+    Target,
+    UpstreamRequest,
+    UpstreamResponse,
+)
 from tornado_gate.types.value import replace
 
 Result = TypeVar("Result")
@@ -150,7 +159,22 @@ async def call_provider(
         outgoing = await provider.translate_request(call, request)
     call.progress.send()
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
+    events = translate_response(call, provider, request, incoming, deadlines)
+    return check_response(call, provider, request, events, deadlines)
+
+
+def translate_response(
+    call: Call, provider: ProviderLane, request: Request, incoming: UpstreamResponse, deadlines: Deadlines
+) -> AsyncIterator[StreamEvent]:
+    """Return the provider's events, which are not checked yet."""
     if not isinstance(incoming.chunks, BufferedBody):
         incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks, incoming.reader))
-    events = deadlines.limit_gaps(provider.translate_response(call, request, incoming), provider.as_plugin_error)
+    return provider.translate_response(call, request, incoming)
+
+
+def check_response(
+    call: Call, provider: ProviderLane, request: Request, events: AsyncIterator[StreamEvent], deadlines: Deadlines
+) -> AsyncIterator[StreamEvent]:
+    """Return `events`, with their order, their fields and their time limits checked."""
+    events = deadlines.limit_gaps(events, provider.as_plugin_error)
     return check_events(events, provider.record_wrong_event, partial(redact_error, call.target), type(request))
