@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Mapping
+from copy import copy
 from typing import Any
 
 from tornado.httputil import HTTPConnection, HTTPHeaders, RequestStartLine, ResponseStartLine
@@ -17,6 +18,7 @@ from tornado.iostream import StreamClosedError
 from tornado_gate.codec import json_body
 from tornado_gate.errors import GateError, InternalError
 from tornado_gate.guards.stream_policy import HEADER
+from tornado_gate.http.server.head import HeaderFields
 from tornado_gate.http.server.response_head import is_clean_value
 from tornado_gate.ledger.costs import format_usd
 from tornado_gate.pipeline.calls import CallerServices
@@ -58,7 +60,7 @@ class KnownHead:
     def __init__(self, handler: AnswerHandler, services: CallerServices) -> None:
         lowered, snapshot, caller = handler.lower_headers, handler.snapshot, handler.caller
         self.snapshot: Snapshot = snapshot
-        self.request: CallerRequest = handler.request
+        self.request: CallerRequest = _copy_request(handler.request, lowered["content-length"])
         self.matched: MatchedRoute = handler.matched
         self.caller: Caller = caller
         self.key_digest = handler.key_digest
@@ -76,6 +78,16 @@ class KnownHead:
         return {**self.headers, "content-length": str(body_bytes)}
 
 
+def _copy_request(request: CallerRequest, length: str) -> CallerRequest:
+    """Return a copy for a `KnownHead`. Its headers have no note, which would refer to the `KnownHead` itself."""
+    copied = copy(request)
+    headers = request.headers
+    assert isinstance(headers, HeaderFields)
+    copied.headers = headers.copy_with_length(length)
+    copied.headers.note = None
+    return copied
+
+
 def remember_head(handler: DirectAnswerHandler) -> KnownHead | None:
     """Keep what the next requests with the head of `handler` need. Return None for a request that has other steps."""
     lowered, route, snapshot = handler.lower_headers, handler.route, handler.snapshot
@@ -90,7 +102,7 @@ def remember_head(handler: DirectAnswerHandler) -> KnownHead | None:
         or handler.caller.addresses
         or snapshot.guards.lanes
         or snapshot.config.cors.origins
-        or not hasattr(handler.request.headers, "note")
+        or not isinstance(handler.request.headers, HeaderFields)
     ):
         return None
     services = handler.services.calls.make_services(handler.caller.account, handler.get_public_url())
@@ -131,7 +143,6 @@ class DirectAnswerHandler(AnswerHandler):
         self.route, self.format = served.route, served.format
         self.operation = served.route.operation
         self.body = []
-        self.lower_headers = request.lowered
         self.known = known
 
     # Receiving the request
@@ -146,8 +157,12 @@ class DirectAnswerHandler(AnswerHandler):
         caller = gate.callers.find_cached(known.key_digest)
         if caller is not known.caller or not connection.has_whole_body:  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
             self.known = None
+            assert isinstance(start_line, RequestStartLine)
+            self.request = CallerRequest(connection, start_line, headers)
+            self.lower_headers = self.request.lowered
             self.headers = self.make_first_headers()
             return super().headers_received(start_line, headers)
+        self.lower_headers = headers.lowered  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
         connection.set_close_callback(self.on_connection_close)
         self.caller, self.key_digest = caller, known.key_digest
         self.limit = self.snapshot.config.limits.body_bytes
