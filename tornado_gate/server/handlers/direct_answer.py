@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Mapping
+from copy import copy
 from typing import Any
 
 from tornado.httputil import HTTPConnection
@@ -18,6 +19,7 @@ from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.codec import json_body
 from tornado_gate.errors import GateError, InternalError
 from tornado_gate.guards.stream_policy import HEADER
+from tornado_gate.http.server.head import HeaderFields
 from tornado_gate.http.server.response_head import is_clean_value
 from tornado_gate.ledger.costs import format_usd
 from tornado_gate.pipeline.calls import CallerServices
@@ -59,7 +61,7 @@ class KnownHead:
     def __init__(self, handler: AnswerHandler, services: CallerServices) -> None:
         lowered, snapshot, caller = handler.lower_headers, handler.snapshot, handler.caller
         self.snapshot: Snapshot = snapshot
-        self.request: CallerRequest = handler.request
+        self.request: CallerRequest = _copy_request(handler.request, lowered["content-length"])
         self.matched: MatchedRoute = handler.matched
         self.caller: Caller = caller
         self.key_digest = handler.key_digest
@@ -77,6 +79,16 @@ class KnownHead:
         return {**self.headers, "content-length": str(body_bytes)}
 
 
+def _copy_request(request: CallerRequest, length: str) -> CallerRequest:
+    """Return a copy for a `KnownHead`. Its headers have no note, which would refer to the `KnownHead` itself."""
+    copied = copy(request)
+    headers = request.headers
+    assert isinstance(headers, HeaderFields)
+    copied.headers = headers.copy_with_length(length)
+    copied.headers.note = None
+    return copied
+
+
 def remember_head(handler: DirectAnswerHandler) -> KnownHead | None:
     """Keep what the next requests with the head of `handler` need. Return None for a request that has other steps."""
     lowered, route, snapshot = handler.lower_headers, handler.route, handler.snapshot
@@ -91,7 +103,7 @@ def remember_head(handler: DirectAnswerHandler) -> KnownHead | None:
         or handler.caller.addresses
         or snapshot.guards.lanes
         or snapshot.config.cors.origins
-        or not hasattr(handler.request.headers, "note")
+        or not isinstance(handler.request.headers, HeaderFields)
     ):
         return None
     services = handler.services.calls.make_services(handler.caller.account, handler.get_public_url())
@@ -352,6 +364,7 @@ class RepeatedAnswerHandler(DirectAnswerHandler):
         self.is_open = self.body_read = True
         self.body = [body]
         if not self._try_to_begin(known):
+            self.lower_headers = {**self.lower_headers, "content-length": str(size)}
             self.headers = self.make_first_headers()
             self.start_work()
         return True

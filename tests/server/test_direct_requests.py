@@ -1,0 +1,244 @@
+"""Requests that begin without a task are served as all others: their heads, keys, limits, and configurations."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.support import front
+from tests.support.direct import (
+    ALICE,
+    BOB,
+    BODY_LIMIT,
+    KEYS,
+    NARROW,
+    Stage,
+    echo,
+    make_head,
+    make_request,
+    serving,
+)
+from tests.support.front import Answer
+from tests.support.gates import model
+from tornado_gate.config.model import CorsConfig, LimitsConfig
+from tornado_gate.types.value import replace
+
+Play = Callable[[Stage], Coroutine[Any, Any, None]]
+
+
+def play(folder: Path, test: Play, script: Any = None, **rest: Any) -> None:
+    """Run `test` with a gateway whose upstream is ready for a request without a task."""
+
+    async def check() -> None:
+        async with serving(folder, script or echo(), **rest) as stage:
+            await test(stage)
+
+    front.run("httptools", check())
+
+
+def read_error(answer: Answer) -> tuple[int, str]:
+    return answer.status, orjson.loads(answer.body)["error"]["code"]
+
+
+def last_length(stage: Stage) -> tuple[str, str]:
+    """The Content-Length that the plugin has seen, and the length of the body."""
+    call = stage.sender.calls[-1]
+    return call.headers["content-length"], call.id
+
+
+def test_plugins_see_the_length_of_each_request(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        client = await stage.running.connect()
+        for ask in ("hi", "longer", "hi", "much longer"):
+            sent = make_request(ask)
+            await client.send(sent)
+            assert (await client.answer()).status == 200
+            _, _, body = sent.partition(b"\r\n\r\n")
+            assert stage.sender.calls[-1].headers["content-length"] == str(len(body))
+        await client.close()
+        assert stage.direct == 4
+
+    play(tmp_path, test)
+
+
+def test_plugins_see_the_length_of_a_body_that_comes_later(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        client = await stage.running.connect()
+        await client.send(make_request("hi"))
+        assert (await client.answer()).status == 200
+        for ask in ("longer", "and longer"):
+            head, _, body = make_request(ask).partition(b"\r\n\r\n")
+            await client.send(head + b"\r\n\r\n")
+            while not len(stage.services.rates):
+                await asyncio.sleep(0)
+            await client.send(body[:5])
+            await client.send(body[5:])
+            assert (await client.answer()).status == 200
+            assert stage.sender.calls[-1].headers["content-length"] == str(len(body))
+        await client.close()
+
+    play(tmp_path, test)
+
+
+def test_plugins_see_the_length_of_a_request_without_a_plan(tmp_path: Path) -> None:
+    """A model with two targets chooses one for each request."""
+    models = {"m": model("m", "sender", "sender"), "other": model("other", "sender")}
+
+    async def test(stage: Stage) -> None:
+        stage.reload(models=models)
+        client = await stage.running.connect()
+        for ask in ("hi", "longer", "much longer"):
+            sent = make_request(ask)
+            await client.send(sent)
+            assert (await client.answer()).status == 200
+            assert stage.sender.calls[-1].headers["content-length"] == str(len(sent.partition(b"\r\n\r\n")[2]))
+        await client.close()
+        assert stage.direct == 0
+
+    play(tmp_path, test)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_body_above_the_limit_is_refused_after_a_repeated_head(tmp_path: Path, *, is_whole: bool) -> None:
+    async def test(stage: Stage) -> None:
+        client = await stage.running.connect()
+        await client.send(make_request())
+        assert (await client.answer()).status == 200
+        large = make_request("x" * BODY_LIMIT)
+        await client.send(large if is_whole else large.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
+        answer = await client.answer()
+        assert read_error(answer) == (413, "request_too_large")
+        assert answer.headers["Connection"] == "close"
+        await client.close()
+
+    play(tmp_path, test)
+
+
+def test_an_empty_body_after_a_repeated_head_is_refused(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        answers = await stage.running.ask(make_request(), make_head(0), make_head("00"), make_request())
+        assert [answer.status for answer in answers] == [200, 400, 400, 200]
+
+    play(tmp_path, test)
+
+
+def test_an_equally_long_head_with_another_key_is_another_caller(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        answers = await stage.running.ask(
+            make_request(key=ALICE), make_request(key=BOB), make_request(key=NARROW), make_request(key=ALICE[:-1] + "x")
+        )
+        assert [answer.status for answer in answers] == [200, 200, 403, 401]
+        entries = await stage.wait_for_entries(4)
+        assert [entry.caller.account for entry in entries] == ["a", "b", "n", ""]
+
+    play(tmp_path, test)
+
+
+def test_pipelined_requests_are_answered_in_order(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        names = ["m", "other", "any-1", "m", "?", "other"]
+        answers = await stage.running.ask(*[make_request(model=name) for name in names])
+        assert [answer.headers.get("X-Gate-Model") for answer in answers] == ["m", "other", "1", "m", None, "other"]
+        assert [answer.status for answer in answers] == [200] * 4 + [404, 200]
+
+    play(tmp_path, test)
+
+
+def revoke(stage: Stage) -> None:
+    stage.reload(keys=KEYS[1:])
+
+
+def limit_models(stage: Stage) -> None:
+    stage.reload(keys=(replace(KEYS[0], models=("other",)), *KEYS[1:]))
+
+
+def limit_operations(stage: Stage) -> None:
+    stage.reload(keys=(replace(KEYS[0], operations=("embeddings",)), *KEYS[1:]))
+
+
+def limit_addresses(stage: Stage) -> None:
+    stage.reload(keys=(replace(KEYS[0], addresses=("10.0.0.0/8",)), *KEYS[1:]))
+
+
+def limit_requests(stage: Stage) -> None:
+    stage.reload(keys=(replace(KEYS[0], requests_per_minute=0), *KEYS[1:]))
+
+
+def remove_model(stage: Stage) -> None:
+    stage.reload(models={"other": model("other", "sender")})
+
+
+def lower_limit(stage: Stage) -> None:
+    stage.reload(limits=LimitsConfig(body_bytes=10))
+
+
+CHANGES: list[tuple[Callable[[Stage], None], tuple[int, str]]] = [
+    (revoke, (401, "invalid_api_key")),
+    (limit_models, (403, "model_not_allowed")),
+    (limit_operations, (403, "not_allowed")),
+    (limit_addresses, (403, "address_not_allowed")),
+    (remove_model, (404, "model_not_found")),
+    (lower_limit, (413, "request_too_large")),
+]
+
+
+def test_a_change_of_the_configuration_is_effective_at_the_next_request(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        original = {name: getattr(stage.config, name) for name in ("keys", "models", "limits")}
+        for change, expected in CHANGES:
+            stage.reload(**original)
+            client = await stage.running.connect()
+            for _ in range(2):
+                await client.send(make_request())
+                assert (await client.answer()).status == 200, change.__name__
+            change(stage)
+            await client.send(make_request())
+            assert read_error(await client.answer()) == expected, change.__name__
+            await client.close()
+
+    play(tmp_path, test)
+
+
+def test_a_limit_that_comes_between_two_requests_is_effective(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        client = await stage.running.connect()
+        await client.send(make_request())
+        assert (await client.answer()).status == 200
+        stage.reload(keys=(replace(KEYS[0], requests_per_minute=1), *KEYS[1:]))
+        for status in (200, 429):
+            await client.send(make_request())
+            assert (await client.answer()).status == status
+        stage.reload(keys=KEYS, cors=CorsConfig(origins=("https://a.example",)))
+        await client.send(make_request("hi", "Origin: https://a.example"))
+        assert (await client.answer()).headers["Access-Control-Allow-Origin"] == "https://a.example"
+        await client.close()
+
+    play(tmp_path, test)
+
+
+def test_nothing_is_left_for_the_collector(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        await stage.warm()
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            answers = await stage.running.ask(
+                make_request(), make_request("longer"), make_request(model="?"), make_head(1) + b"{"
+            )
+            assert [answer.status for answer in answers] == [200, 200, 404, 400]
+            gc.collect()
+            left = {type(value).__name__ for value in gc.garbage if type(value).__module__.startswith("tornado_gate")}
+            assert left == set()
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+
+    play(tmp_path, test)
