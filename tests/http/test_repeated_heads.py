@@ -55,16 +55,15 @@ LENGTHS = [
 
 @dataclass(slots=True)
 class Noting(Recorder):
-    """A `Recorder` that notes something about each head; `again` are the requests that came with a note."""
+    """A `Recorder` that notes something about each head; `again` are the notes of repeated ones, which it takes step by step."""
 
     again: list[object] = field(default_factory=list)
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return _NotingDelegate(self, request_conn)
 
-    def start_again(self, server_conn: object, request_conn: HTTPConnection, note: Any) -> HTTPMessageDelegate:
+    def take_again(self, request_conn: HTTPConnection, note: Any, body: bytes) -> None:
         self.again.append(note)
-        return self.start_request(server_conn, request_conn)
 
 
 class _NotingDelegate(_Recording):
