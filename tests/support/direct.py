@@ -138,6 +138,21 @@ class Stage:
             await self.recorded.wait_for(lambda: len(self.entries) >= count)
         return self.entries
 
+    async def wait_for_bodies(self) -> None:
+        """Wait until the gateway waits for a body."""
+        rates = self.services.rates
+        if not len(rates):
+            added = asyncio.get_running_loop().create_future()
+            add = rates.add
+
+            def note(body: Any) -> None:
+                add(body)
+                rates.add = add  # type: ignore[method-assign]
+                added.set_result(None)
+
+            rates.add = note  # type: ignore[method-assign]
+            await added
+
     def list_rest(self) -> dict[str, int]:
         """What requests have left behind; {} after a complete clean-up. The timer of all arriving bodies ends itself later."""
         gate, requests = self.gate, self.gate.requests

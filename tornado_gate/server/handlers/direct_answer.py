@@ -24,7 +24,7 @@ from tornado_gate.ledger.costs import format_usd
 from tornado_gate.pipeline.calls import CallerServices
 from tornado_gate.pipeline.direct import DirectAttempt, may_begin
 from tornado_gate.pipeline.model_names import find_plain_name
-from tornado_gate.pipeline.plans import Plan
+from tornado_gate.pipeline.plans import Plan, Scope
 from tornado_gate.pipeline.pricing import compute_answer_cost
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers import common
@@ -38,9 +38,9 @@ from tornado_gate.types.call import LazyExitStack
 
 
 class KnownHead:
-    """What requests with the same head, apart from the length of their body, have in common. Holds no key.
+    """What requests with the same head, apart from the length of their body, have in common.
 
-    `headers` are those for plugins. `request_id` is the caller's own id, or "". `body_bytes` is the length in `headers`.
+    `headers` are those for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is the length in `headers`.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class KnownHead:
         self.request_id = handler.request_id if lowered.get("x-request-id") == handler.request_id else ""
         self.strict = lowered.get("x-gate-strict") == "1"
         self.services = services
-        self.plans: dict[str, Plan | None] = handler.gate.plans.find_scope(handler.matched.served, caller)
+        self.plans: Scope = handler.gate.plans.find_scope(handler.matched.served, caller)
 
     def get_headers(self, body_bytes: int) -> Mapping[str, str]:
         """Return the headers for plugins of a request with a body of this length."""
@@ -102,6 +102,7 @@ def remember_head(handler: DirectAnswerHandler) -> KnownHead | None:
         or handler.caller.addresses
         or snapshot.guards.lanes
         or snapshot.config.cors.origins
+        or snapshot is not handler.gate.snapshot  # its plans would be those of another one
         or not isinstance(handler.request.headers, HeaderFields)
     ):
         return None
