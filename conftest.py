@@ -7,16 +7,22 @@ examples, new ones in each run, and keeps what failed in .hypothesis/.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "0"))
+
+MOST_GROWTH = 32_000_000
+"""Bytes by which a test process may grow before its free memory is given back to the system."""
+_memory_after_trim = 0
 
 settings.register_profile(
     "repository", deadline=None, derandomize=not FACTOR, suppress_health_check=[HealthCheck.too_slow]
@@ -33,6 +39,26 @@ def pytest_collection() -> Generator[None, object, object]:
     gc.freeze()
     gc.enable()
     return result
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish() -> None:
+    """Give free memory back. Tests make bodies of many megabytes, in several threads, and glibc keeps what they free: a process
+    that runs thousands of tests would become larger with each of them.
+    """
+    global _memory_after_trim  # noqa: PLW0603  the process has one heap
+    if TRIM is not None and measure_memory() > _memory_after_trim + MOST_GROWTH:
+        TRIM(0)
+        _memory_after_trim = measure_memory()
+
+
+TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
+"""A function of glibc."""
+
+
+def measure_memory() -> int:
+    """The bytes of memory of this process."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture(scope="session", autouse=True)

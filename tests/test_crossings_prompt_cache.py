@@ -88,7 +88,7 @@ def ask_messages(gateway: Gateway, model: str, **body: Any) -> httpx.Headers:
     return client.messages.with_raw_response.create(model=model, max_tokens=50, **body).headers
 
 
-def sent(upstream: Upstream) -> bytes:
+def read_sent_body(upstream: Upstream) -> bytes:
     return upstream.requests[-1].body
 
 
@@ -123,7 +123,7 @@ def list_losses(headers: Mapping[str, str]) -> set[str]:
 def test_from_messages_to_a_chat_upstream_that_caches_by_itself(gateway: Gateway, upstream: Upstream) -> None:
     headers = ask_messages(gateway, "gpt-4o", **A_BODY)
     assert list_losses(headers) == MARKERS
-    assert sent(upstream) == (
+    assert read_sent_body(upstream) == (
         b'{"model":"gpt-4o","messages":['
         b'{"role":"system","content":[{"type":"text","text":"Rules"}]},'
         b'{"role":"user","content":[{"type":"text","text":"One"}]},'
@@ -139,7 +139,7 @@ def test_from_messages_to_a_chat_upstream_that_caches_by_itself(gateway: Gateway
 def test_from_messages_to_a_model_with_breakpoints(gateway: Gateway, upstream: Upstream) -> None:
     headers = ask_messages(gateway, "gpt-5.6", **{**A_BODY, "tools": [A_TOOL]})
     assert list_losses(headers) == {"tools.0.cache_control", "cache_control"}
-    body = json.loads(sent(upstream))
+    body = json.loads(read_sent_body(upstream))
     point = {"prompt_cache_breakpoint": POINT}
     assert body["input"] == [
         {"role": "system", "content": [{"type": "input_text", "text": "Rules", **point}]},
@@ -152,13 +152,13 @@ def test_from_messages_to_a_model_with_breakpoints(gateway: Gateway, upstream: U
         },
         {"role": "user", "content": [{"type": "input_text", "text": "Two"}]},
     ]
-    assert b"cache_control" not in sent(upstream)
+    assert b"cache_control" not in read_sent_body(upstream)
 
 
 def test_from_messages_to_an_upstream_that_serves_claude(gateway: Gateway, upstream: Upstream) -> None:
     headers = ask_messages(gateway, "openrouter", **A_BODY)
     assert "x-gate-loss" not in headers
-    body = json.loads(sent(upstream))
+    body = json.loads(read_sent_body(upstream))
     assert (body["cache_control"], body["tools"][0]["cache_control"]) == (SHORT, LONG)
     assert [body["messages"][number]["content"] for number in (0, 1, 3)] == [
         [{"type": "text", "text": "Rules", "cache_control": LONG}],
@@ -170,14 +170,14 @@ def test_from_messages_to_an_upstream_that_serves_claude(gateway: Gateway, upstr
 def test_from_messages_to_gemini(gateway: Gateway, upstream: Upstream) -> None:
     headers = ask_messages(gateway, "gemini", **A_BODY)
     assert list_losses(headers) == MARKERS
-    body = json.loads(sent(upstream))
+    body = json.loads(read_sent_body(upstream))
     assert body["systemInstruction"] == {"parts": [{"text": "Rules"}]}
-    assert b"cache" not in sent(upstream)
+    assert b"cache" not in read_sent_body(upstream)
 
 
 def test_from_messages_to_claude_the_bytes_are_the_callers(gateway: Gateway, upstream: Upstream) -> None:
     ask_messages(gateway, "claude", **A_BODY)
-    body = json.loads(sent(upstream))
+    body = json.loads(read_sent_body(upstream))
     assert body == {"model": "claude-sonnet-4-5", "max_tokens": 50, **A_BODY}
 
 
@@ -191,7 +191,7 @@ def test_from_chat_to_claude(gateway: Gateway, upstream: Upstream) -> None:
         gateway, "claude", messages=messages, tools=[tool], max_completion_tokens=50, prompt_cache_key="k"
     )
     assert headers["x-gate-loss"] == "prompt_cache_key"
-    assert sent(upstream) == (
+    assert read_sent_body(upstream) == (
         b'{"model":"claude-sonnet-4-5","max_tokens":50,'
         b'"system":[{"type":"text","text":"Rules","cache_control":{"type":"ephemeral","ttl":"1h"}}],'
         b'"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}],'
@@ -204,14 +204,14 @@ def test_a_marker_too_many_is_named(gateway: Gateway, upstream: Upstream) -> Non
     parts = [{"type": "text", "text": str(number), "cache_control": SHORT} for number in range(5)]
     headers = ask_chat(gateway, "claude", messages=[{"role": "user", "content": parts}])
     assert headers["x-gate-loss"] == "messages.0.content.0.cache_control"
-    assert sent(upstream).count(b"cache_control") == 4
+    assert read_sent_body(upstream).count(b"cache_control") == 4
 
 
 def test_from_chat_to_gemini(gateway: Gateway, upstream: Upstream) -> None:
     part = {"type": "text", "text": "Hi", "cache_control": SHORT}
     headers = ask_chat(gateway, "gemini", messages=[{"role": "user", "content": [part]}], prompt_cache_key="k")
     assert list_losses(headers) == {"messages.0.content.0.cache_control", "prompt_cache_key"}
-    assert sent(upstream) == b'{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}'
+    assert read_sent_body(upstream) == b'{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}'
 
 
 def test_from_responses_to_claude(gateway: Gateway, upstream: Upstream) -> None:
@@ -225,7 +225,7 @@ def test_from_responses_to_claude(gateway: Gateway, upstream: Upstream) -> None:
         prompt_cache_retention="24h",
     )
     assert headers["x-gate-loss"] == "prompt_cache_options,prompt_cache_retention"
-    assert sent(upstream) == (
+    assert read_sent_body(upstream) == (
         b'{"model":"claude-sonnet-4-5","max_tokens":50,"messages":[{"role":"user","content":'
         b'[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}'
     )
@@ -235,18 +235,18 @@ def test_from_responses_to_a_chat_upstream_and_to_gemini(gateway: Gateway, upstr
     part = {"type": "input_text", "text": "Hi", "prompt_cache_breakpoint": POINT}
     asked: dict[str, Any] = {"input": [{"role": "user", "content": [part]}], "prompt_cache_key": "k"}
     assert "x-gate-loss" not in ask_responses(gateway, "openrouter", **asked)
-    body = json.loads(sent(upstream))
+    body = json.loads(read_sent_body(upstream))
     assert body["messages"][0]["content"] == [{"type": "text", "text": "Hi", "cache_control": SHORT}]
     assert body["prompt_cache_key"] == "k"
     losses = list_losses(ask_responses(gateway, "gemini", **asked))
     assert losses == {"input.0.content.0.prompt_cache_breakpoint", "prompt_cache_key"}
-    assert sent(upstream) == b'{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}'
+    assert read_sent_body(upstream) == b'{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}'
 
 
 def test_conf_lets_the_gateway_set_markers_for_callers_without_any(gateway: Gateway, upstream: Upstream) -> None:
     messages = [{"role": "system", "content": "Rules"}, {"role": "user", "content": "Hi"}]
     assert "x-gate-loss" not in ask_chat(gateway, "auto", messages=messages, max_completion_tokens=50)
-    assert sent(upstream) == (
+    assert read_sent_body(upstream) == (
         b'{"model":"claude-sonnet-4-5","max_tokens":50,'
         b'"system":[{"type":"text","text":"Rules","cache_control":{"type":"ephemeral"}}],'
         b'"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}]}'
@@ -258,7 +258,7 @@ def test_conf_marks_requests_of_gemini_callers_too(gateway: Gateway, upstream: U
     url = f"{gateway.url}/v1beta/models/auto:generateContent"
     response = httpx.post(url, json=body, headers={"x-goog-api-key": KEY, **STRICT}, trust_env=False, timeout=60)
     assert response.status_code == 200, response.text
-    assert sent(upstream) == (
+    assert read_sent_body(upstream) == (
         b'{"model":"claude-sonnet-4-5","max_tokens":50,'
         b'"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}]}'
     )

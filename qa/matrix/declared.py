@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from marshmallow import fields as marshmallow_fields
 
-from qa.matrix.fields import ABSENT, Field, Group, found, row
+from qa.matrix.fields import ABSENT, Field, Group, find_value, row
 from tornado_gate.codec import fields
 from tornado_gate.codec.fields import NO_EXAMPLE, BodySchema
 
@@ -21,7 +21,7 @@ _CHOSEN: Final = re.compile(r"\Amy-")
 def declared_row(kind: type[BodySchema], base: Mapping[str, Any], at: str, **options: Any) -> Field:
     """The row of the example that the schema declares for the member at `at`. The value of `base` there is its `instead`."""
     value = _mark(_find_field(kind, at).example)
-    before = found(base, at)
+    before = find_value(base, at)
     return row(base, at, value, **({} if before is ABSENT else {"instead": before}), **options)
 
 

@@ -163,7 +163,7 @@ def removed(base: Mapping[str, Any], at: str) -> dict[str, Any]:
     return body
 
 
-def found(body: Any, at: str) -> Any:
+def find_value(body: Any, at: str) -> Any:
     """The value at the place `at` of `body`, or ABSENT."""
     for step in _steps(at):
         try:

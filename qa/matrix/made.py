@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from qa.matrix import generate
-from qa.matrix.fields import SOUND, Field, Group, anyway, found, put, row
+from qa.matrix.fields import SOUND, Field, Group, anyway, find_value, put, row
 
 _MODALITIES: Final = "generationConfig.responseModalities"
 _IMAGE: Final = "generationConfig.imageConfig"
@@ -28,7 +28,7 @@ _ASKING: Final = {"role": "user", "parts": [{"text": "Hello"}]}
 def _asked(body: Mapping[str, Any], modality: str) -> dict[str, Any]:
     """A chat body for generated media: with the modality, and a text as the user's last turn."""
     asked = dict(body)
-    if not isinstance(found(body, _MODALITIES), list):
+    if not isinstance(find_value(body, _MODALITIES), list):
         asked = put(asked, _MODALITIES, [modality])
     last = [content for content in asked["contents"] if content.get("role") == "user"][-1]
     if not any("text" in part for part in last["parts"]):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from qa.matrix.fields import ABSENT, found, put, removed
+from qa.matrix.fields import ABSENT, find_value, put, removed
 from qa.matrix.media import MEDIA_WAYS, OTHER_WAYS
 from qa.matrix.page import pages
 from qa.matrix.trips import marks
@@ -77,8 +77,8 @@ def test_names_of_rows_are_not_repeated(way: Way) -> None:
 def test_a_body_and_the_one_beside_it_differ_in_the_field_alone(way: Way) -> None:
     for group in way.groups:
         for row in group.fields:
-            assert found(row.body, row.at) == row.value
-            assert found(row.without, row.at) != row.value
+            assert find_value(row.body, row.at) == row.value
+            assert find_value(row.without, row.at) != row.value
             assert put(row.without, row.at, row.value) == row.body
 
 
@@ -102,8 +102,8 @@ def test_every_upstream_with_a_column_does_the_operation_and_no_other_plugin_doe
 def test_a_place_is_put_found_and_removed() -> None:
     body = put({"a": [{"b": 1}]}, "a.0.c.d", 2)
     assert body == {"a": [{"b": 1, "c": {"d": 2}}]}
-    assert found(body, "a.0.c.d") == 2
-    assert found(body, "a.7.c") is ABSENT
+    assert find_value(body, "a.0.c.d") == 2
+    assert find_value(body, "a.7.c") is ABSENT
     assert removed(body, "a.0.c.d") == {"a": [{"b": 1}]}
 
 

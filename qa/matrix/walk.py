@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from qa.matrix.fields import ABSENT, MODEL, Field, found
+from qa.matrix.fields import ABSENT, MODEL, Field, find_value
 from qa.matrix.responses import CONVERSATION, PREVIOUS
 from qa.matrix.trips import Shelf, Trip, arrived, marks, no_chance, trip_of, uploads
 from qa.matrix.ways import Upstream, Way
@@ -292,7 +292,7 @@ def _fate(walk: Walk, row: Field, trip: Trip, bare: Trip) -> Outcome:
 
 
 def _unchanged(row: Field, trip: Trip) -> bool:
-    value = found(trip.body, row.at)
+    value = find_value(trip.body, row.at)
     return value is not ABSENT and value == row.value
 
 

@@ -21,7 +21,7 @@ SPEECH_USAGE = {"input_tokens": 4, "output_tokens": 7, "total_tokens": 11}
 TASK = "86ecf553-d340-4e21"
 
 
-def says(body: Any, path: str = "") -> Answer:
+def make_answer(body: Any, path: str = "") -> Answer:
     return answer(json.dumps(body), path=path)
 
 
@@ -31,7 +31,9 @@ def text_of(data: bytes) -> str:
 
 def images(*pictures: bytes) -> Answer:
     """OpenAI's answer with pictures inside."""
-    return says({"created": 1700000000, "data": [{"b64_json": text_of(one)} for one in pictures], "usage": IMAGE_USAGE})
+    return make_answer(
+        {"created": 1700000000, "data": [{"b64_json": text_of(one)} for one in pictures], "usage": IMAGE_USAGE}
+    )
 
 
 def image_stream(partials: list[bytes], last: bytes, what: str = "image_generation") -> Answer:
@@ -66,7 +68,7 @@ def generated(data: bytes, media_type: str) -> Answer:
     part = {"inlineData": {"mimeType": media_type, "data": text_of(data)}}
     candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
     usage = {"promptTokenCount": 5, "candidatesTokenCount": 9, "totalTokenCount": 14}
-    return says({"candidates": [candidate], "usageMetadata": usage})
+    return make_answer({"candidates": [candidate], "usageMetadata": usage})
 
 
 def model_studio(upstream: Upstream, *paths: str) -> Answer:
@@ -76,9 +78,9 @@ def model_studio(upstream: Upstream, *paths: str) -> Answer:
         for path in paths
     ]
     usage = {"image_count": len(paths), "width": 64, "height": 64}
-    return says({"output": {"choices": choices}, "usage": usage, "request_id": "r"})
+    return make_answer({"output": {"choices": choices}, "usage": usage, "request_id": "r"})
 
 
 def task(status: str, **output: Any) -> Answer:
     """What Model Studio says of a task."""
-    return says({"output": {"task_id": TASK, "task_status": status, **output}, "request_id": "r"})
+    return make_answer({"output": {"task_id": TASK, "task_status": status, **output}, "request_id": "r"})

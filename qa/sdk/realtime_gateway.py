@@ -243,7 +243,7 @@ def until(connection: Any, kind: str, *, vendors: bool = True) -> list[Event]:
     return events
 
 
-def says(connection: Any, text: str) -> None:
+def send_text(connection: Any, text: str) -> None:
     """The user says something in writing."""
     content = [{"type": "input_text", "text": text}]
     connection.conversation.item.create(item={"type": "message", "role": "user", "content": content})

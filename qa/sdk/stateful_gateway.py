@@ -96,7 +96,7 @@ def send(gateway: Gateway, account: str, method: str, path: str, body: Any = Non
     return httpx2.request(method, f"{gateway.url}/v1{path}", headers=headers, json=body, timeout=20)
 
 
-def says(model: str, text: str) -> Answer:
+def make_answer(model: str, text: str) -> Answer:
     """The whole answer of a translated model, in the wire format of its upstream."""
     match model:
         case "chats":

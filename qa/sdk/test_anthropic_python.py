@@ -52,7 +52,7 @@ TOOLS = [tool("get_weather", "The weather of a city"), tool("get_time", "The tim
 PARALLEL = "What is the weather in Paris and the time in Tokyo?"
 
 
-def says(text: str) -> list[MessageParam]:
+def make_messages(text: str) -> list[MessageParam]:
     return [{"role": "user", "content": text}]
 
 
@@ -87,7 +87,7 @@ def calls_of(message: anthropic.types.Message) -> list[ToolUseBlock]:
 
 @pytest.mark.representative
 def test_a_message_answers(client: anthropic.Anthropic, model: str) -> None:
-    message = client.messages.create(model=model, max_tokens=1000, messages=says("Say hello"))
+    message = client.messages.create(model=model, max_tokens=1000, messages=make_messages("Say hello"))
     assert (message.type, message.role, message.stop_reason) == ("message", "assistant", "end_turn")
     assert message.id.startswith("msg_")
     assert "hello" in text_of(message).lower()
@@ -96,7 +96,7 @@ def test_a_message_answers(client: anthropic.Anthropic, model: str) -> None:
 
 def test_the_answer_says_who_answered(client: anthropic.Anthropic, model: str) -> None:
     raw = client.messages.with_raw_response.create(
-        model=model, max_tokens=1000, messages=says("Say hello"), extra_headers={"x-request-id": "my-own-id-1"}
+        model=model, max_tokens=1000, messages=make_messages("Say hello"), extra_headers={"x-request-id": "my-own-id-1"}
     )
     assert raw.headers["x-request-id"] == "my-own-id-1"
     assert raw.headers["x-gate-provider"] == PROVIDERS[model]
@@ -104,8 +104,8 @@ def test_the_answer_says_who_answered(client: anthropic.Anthropic, model: str) -
 
 @pytest.mark.representative
 def test_the_stream_says_what_the_whole_answer_says(client: anthropic.Anthropic, model: str) -> None:
-    whole = client.messages.create(model=model, max_tokens=1000, messages=says("Say hello"))
-    with client.messages.stream(model=model, max_tokens=1000, messages=says("Say hello")) as stream:
+    whole = client.messages.create(model=model, max_tokens=1000, messages=make_messages("Say hello"))
+    with client.messages.stream(model=model, max_tokens=1000, messages=make_messages("Say hello")) as stream:
         pieces = list(stream.text_stream)
         final = stream.get_final_message()
     assert "".join(pieces) == text_of(whole) == text_of(final)
@@ -114,7 +114,7 @@ def test_the_stream_says_what_the_whole_answer_says(client: anthropic.Anthropic,
 
 
 def test_the_events_of_a_stream_come_in_order(client: anthropic.Anthropic, model: str) -> None:
-    stream = client.messages.create(model=model, max_tokens=1000, messages=says("Say hello"), stream=True)
+    stream = client.messages.create(model=model, max_tokens=1000, messages=make_messages("Say hello"), stream=True)
     kinds = [event.type for event in stream]
     assert kinds[:2] == ["message_start", "content_block_start"]
     assert set(kinds[2:-3]) == {"content_block_delta"}
@@ -137,7 +137,7 @@ def test_a_system_prompt_and_blocks_are_taken(client: anthropic.Anthropic, model
 
 @pytest.mark.representative
 def test_a_tool_is_called_and_its_result_used(client: anthropic.Anthropic, model: str) -> None:
-    question = says("What is the weather in Paris?")
+    question = make_messages("What is the weather in Paris?")
     first = client.messages.create(model=model, max_tokens=1000, messages=question, tools=TOOLS[:1])
     assert first.stop_reason == "tool_use"
     (call,) = calls_of(first)
@@ -156,7 +156,7 @@ def test_a_tool_is_called_and_its_result_used(client: anthropic.Anthropic, model
 def test_streamed_tool_calls_can_be_put_together(client: anthropic.Anthropic, model: str) -> None:
     pieces: dict[int, str] = {}
     index = -1
-    with client.messages.stream(model=model, max_tokens=1000, messages=says(PARALLEL), tools=TOOLS) as stream:
+    with client.messages.stream(model=model, max_tokens=1000, messages=make_messages(PARALLEL), tools=TOOLS) as stream:
         for event in stream:
             if event.type == "content_block_start":
                 assert event.index == index + 1
@@ -175,7 +175,7 @@ def test_a_forced_tool_is_called(client: anthropic.Anthropic) -> None:
     message = client.messages.create(
         model="local-chat",
         max_tokens=1000,
-        messages=says("Say hello"),
+        messages=make_messages("Say hello"),
         tools=TOOLS,
         tool_choice={"type": "tool", "name": "get_time"},
     )
@@ -185,40 +185,40 @@ def test_a_forced_tool_is_called(client: anthropic.Anthropic) -> None:
 @pytest.mark.parametrize("model", ["local-chat", "mock-gpt"])
 def test_a_schema_is_filled_and_parsed(client: anthropic.Anthropic, model: str) -> None:
     parsed = client.messages.parse(
-        model=model, max_tokens=1000, messages=says("Report the weather in Oslo."), output_format=Report
+        model=model, max_tokens=1000, messages=make_messages("Report the weather in Oslo."), output_format=Report
     ).parsed_output
     assert parsed is not None
     assert parsed.city == "Oslo"
 
 
 def test_a_met_stop_sequence_is_named(client: anthropic.Anthropic) -> None:
-    whole = text_of(client.messages.create(model="local-chat", max_tokens=1000, messages=says("Say hello")))
+    whole = text_of(client.messages.create(model="local-chat", max_tokens=1000, messages=make_messages("Say hello")))
     word = whole.split()[-1]
     message = client.messages.create(
-        model="local-chat", max_tokens=1000, messages=says("Say hello"), stop_sequences=[word]
+        model="local-chat", max_tokens=1000, messages=make_messages("Say hello"), stop_sequences=[word]
     )
     assert (message.stop_reason, message.stop_sequence) == ("stop_sequence", word)
 
 
 def test_tokens_are_counted(client: anthropic.Anthropic) -> None:
-    short = client.messages.count_tokens(model="local-chat", messages=says("Hi"))
-    long = client.messages.count_tokens(model="local-chat", messages=says("Hi " * 500), tools=TOOLS)
+    short = client.messages.count_tokens(model="local-chat", messages=make_messages("Hi"))
+    long = client.messages.count_tokens(model="local-chat", messages=make_messages("Hi " * 500), tools=TOOLS)
     assert 0 < short.input_tokens < long.input_tokens
 
 
 def test_tokens_of_a_model_whose_upstream_does_not_count_are_estimated(client: anthropic.Anthropic) -> None:
     ask = client.messages.with_raw_response.count_tokens
-    short = ask(model="mock-gpt", messages=says("Hi"))
-    long = ask(model="mock-gpt", messages=says("Hi " * 4000), tools=TOOLS)
+    short = ask(model="mock-gpt", messages=make_messages("Hi"))
+    long = ask(model="mock-gpt", messages=make_messages("Hi " * 4000), tools=TOOLS)
     assert 0 < short.parse().input_tokens < 50
     assert 3000 <= long.parse().input_tokens < 3500
     assert {answer.headers["x-gate-estimate"] for answer in (short, long)} == {"input_tokens"}
-    counted = ask(model="local-chat", messages=says("Hi"))
+    counted = ask(model="local-chat", messages=make_messages("Hi"))
     assert "x-gate-estimate" not in counted.headers
 
 
 def test_an_estimate_is_explained_as_one(client: anthropic.Anthropic) -> None:
-    body = {"model": "mock-gpt", "messages": says("Hi")}
+    body = {"model": "mock-gpt", "messages": make_messages("Hi")}
     told: Any = client.post("/v1/_explain?route=/v1/messages/count_tokens", body=body, cast_to=object)
     assert told["model"] == "mock-gpt"
     assert "estimate" in told["answered_by"]
@@ -232,10 +232,10 @@ def test_a_wrong_body_is_refused_before_its_tokens_are_estimated(client: anthrop
 
 def test_an_upstream_that_speaks_this_format_counts_itself(client: anthropic.Anthropic, upstream: Upstream) -> None:
     upstream.script(answer('{"input_tokens": 14}'))
-    assert client.messages.count_tokens(model="scripted/claude", messages=says("Hi")).input_tokens == 14
+    assert client.messages.count_tokens(model="scripted/claude", messages=make_messages("Hi")).input_tokens == 14
     (asked,) = upstream.requests
     assert asked.path == "/v1/messages/count_tokens"
-    assert asked.json == {"model": "claude", "messages": says("Hi")}
+    assert asked.json == {"model": "claude", "messages": make_messages("Hi")}
     assert asked.headers["x-api-key"] == "scripted-key"
     assert "authorization" not in asked.headers
     assert KEY not in str(asked.headers)
@@ -246,13 +246,17 @@ def test_a_body_goes_to_an_upstream_of_this_format_as_it_came(client: anthropic.
     upstream.script(answer(json.dumps(body | {"stop_reason": "end_turn", "usage": {}})))
     thinking: Any = {"type": "enabled", "budget_tokens": 1024, "x_more": 1}
     message = client.messages.create(
-        model="scripted/claude", max_tokens=2000, messages=says("Hi"), thinking=thinking, extra_body={"x_field": [1.0]}
+        model="scripted/claude",
+        max_tokens=2000,
+        messages=make_messages("Hi"),
+        thinking=thinking,
+        extra_body={"x_field": [1.0]},
     )
     sent = upstream.requests[0].json
     assert sent == {
         "model": "claude",
         "max_tokens": 2000,
-        "messages": says("Hi"),
+        "messages": make_messages("Hi"),
         "thinking": thinking,
         "x_field": [1.0],
     }
@@ -279,7 +283,7 @@ SSE = {"content-type": "text/event-stream"}
 
 def test_events_arrive_while_the_upstream_still_thinks(client: anthropic.Anthropic, upstream: Upstream) -> None:
     upstream.script(answer(BEGIN + HALF, Wait("go on"), event("x_new", a=1) + END, headers=SSE))
-    with client.messages.stream(model="scripted/slow", max_tokens=9, messages=says("hi")) as stream:
+    with client.messages.stream(model="scripted/slow", max_tokens=9, messages=make_messages("hi")) as stream:
         texts = iter(stream.text_stream)
         assert next(texts) == "half of"  # the upstream has not gone on: nothing told it to
         upstream.tell("go on")
@@ -289,7 +293,7 @@ def test_events_arrive_while_the_upstream_still_thinks(client: anthropic.Anthrop
 
 def test_a_stream_that_breaks_off_is_an_error(client: anthropic.Anthropic, upstream: Upstream) -> None:
     upstream.script(answer(BEGIN + HALF, Close(), headers=SSE))
-    with client.messages.stream(model="scripted/broken", max_tokens=9, messages=says("hi")) as stream:
+    with client.messages.stream(model="scripted/broken", max_tokens=9, messages=make_messages("hi")) as stream:
         texts = iter(stream.text_stream)
         assert next(texts) == "half of"
         with pytest.raises(anthropic.APIStatusError) as caught:
@@ -301,13 +305,13 @@ def test_an_upstream_that_is_overloaded_is_said_to_be(client: anthropic.Anthropi
     body = '{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}'
     upstream.script(answer(body, status=529))
     with pytest.raises(anthropic.InternalServerError) as caught:
-        client.messages.create(model="scripted/busy", max_tokens=9, messages=says("hi"))
+        client.messages.create(model="scripted/busy", max_tokens=9, messages=make_messages("hi"))
     assert caught.value.type == "overloaded_error"
 
 
 def test_an_unknown_model_is_not_found(client: anthropic.Anthropic) -> None:
     with pytest.raises(anthropic.NotFoundError) as caught:
-        client.messages.create(model="no-such-model", max_tokens=9, messages=says("hi"))
+        client.messages.create(model="no-such-model", max_tokens=9, messages=make_messages("hi"))
     assert caught.value.type == "not_found_error"
     assert "no-such-model" in str(caught.value.api_message)
 
@@ -315,7 +319,7 @@ def test_an_unknown_model_is_not_found(client: anthropic.Anthropic) -> None:
 def test_a_wrong_key_is_refused(gateway: Gateway, model: str) -> None:
     stranger = anthropic.Anthropic(base_url=gateway.url, api_key="wrong-key", max_retries=0)
     with stranger, pytest.raises(anthropic.AuthenticationError) as caught:
-        stranger.messages.create(model=model, max_tokens=9, messages=says("hi"))
+        stranger.messages.create(model=model, max_tokens=9, messages=make_messages("hi"))
     assert caught.value.type == "authentication_error"
     assert "wrong-key" not in str(caught.value.body)
 
@@ -336,7 +340,7 @@ def test_a_wrong_key_is_refused(gateway: Gateway, model: str) -> None:
 )
 def test_a_wrong_field_is_named(client: anthropic.Anthropic, model: str, field: str, value: object, param: str) -> None:
     with pytest.raises(anthropic.BadRequestError) as caught:
-        client.messages.create(model=model, max_tokens=9, messages=says("hi"), extra_body={field: value})
+        client.messages.create(model=model, max_tokens=9, messages=make_messages("hi"), extra_body={field: value})
     body: Any = caught.value.body
     assert body["type"] == "error"
     assert (body["error"]["type"], body["error"]["param"]) == ("invalid_request_error", param)
@@ -346,13 +350,20 @@ def test_a_wrong_field_is_named(client: anthropic.Anthropic, model: str, field: 
 def test_a_request_without_a_version_is_refused(client: anthropic.Anthropic) -> None:
     with pytest.raises(anthropic.BadRequestError, match="anthropic-version"):
         client.messages.create(
-            model="local-chat", max_tokens=9, messages=says("hi"), extra_headers={"anthropic-version": "yesterday"}
+            model="local-chat",
+            max_tokens=9,
+            messages=make_messages("hi"),
+            extra_headers={"anthropic-version": "yesterday"},
         )
 
 
 def test_what_is_lost_in_translation_is_reported(client: anthropic.Anthropic) -> None:
     raw = client.messages.with_raw_response.create(
-        model="mock-gpt", max_tokens=9, messages=says("Say hello"), service_tier="auto", extra_body={"top_k": 3}
+        model="mock-gpt",
+        max_tokens=9,
+        messages=make_messages("Say hello"),
+        service_tier="auto",
+        extra_body={"top_k": 3},
     )
     assert set(raw.headers["x-gate-loss"].replace(" ", "").split(",")) == {"service_tier", "top_k"}
 
@@ -373,10 +384,14 @@ def test_many_at_once_answer_each_its_own(gateway: Gateway, model: str) -> None:
         async with anthropic.AsyncAnthropic(base_url=gateway.url, api_key=KEY, max_retries=0) as many:
 
             async def whole() -> str:
-                return text_of(await many.messages.create(model=model, max_tokens=1000, messages=says("Say hello")))
+                return text_of(
+                    await many.messages.create(model=model, max_tokens=1000, messages=make_messages("Say hello"))
+                )
 
             async def streamed() -> str:
-                async with many.messages.stream(model=model, max_tokens=1000, messages=says("Say hello")) as stream:
+                async with many.messages.stream(
+                    model=model, max_tokens=1000, messages=make_messages("Say hello")
+                ) as stream:
                     return await stream.get_final_text()
 
             return await asyncio.gather(*(ask() for ask in (whole, streamed) for _ in range(5)))

@@ -17,8 +17,8 @@ from qa.sdk.stateful_gateway import (
     UPSTREAM_KEY,
     asked,
     client_of,
+    make_answer,
     render_conf,
-    says,
     send,
     serve,
 )
@@ -156,7 +156,7 @@ def test_a_compaction_may_take_longer_than_the_first_event_of_other_responses(
 
 @pytest.mark.parametrize("model", TRANSLATED)
 def test_a_model_without_the_route_writes_a_summary(client: openai.OpenAI, upstream: Upstream, model: str) -> None:
-    upstream.script(says(model, SUMMARY), says(model, "A red fox."))
+    upstream.script(make_answer(model, SUMMARY), make_answer(model, "A red fox."))
     compacted = client.responses.compact(model=model, input=CALLS, instructions="You are a painter.")
     assert compacted.object == "response.compaction"
     assert (compacted.usage.input_tokens, compacted.usage.output_tokens) == (9, 4)
@@ -203,14 +203,14 @@ def test_a_response_that_only_its_upstream_keeps_cannot_be_compacted_without_the
 def test_a_fallback_writes_the_summary_when_the_upstream_with_the_route_fails(
     client: openai.OpenAI, upstream: Upstream
 ) -> None:
-    upstream.script(answer('{"error": {"message": "busy"}}', status=503), says("claude", SUMMARY))
+    upstream.script(answer('{"error": {"message": "busy"}}', status=503), make_answer("claude", SUMMARY))
     compacted = client.responses.with_raw_response.compact(model="fallback", input=CALLS)
     assert compacted.headers["x-gate-provider"] == "claude"
     assert [item["type"] for item in plain(compacted.parse().output)] == ["message", "message", "compaction"]
 
 
 def test_a_service_tier_without_effect_is_no_loss(client: openai.OpenAI, upstream: Upstream) -> None:
-    upstream.script(says("claude", SUMMARY))
+    upstream.script(make_answer("claude", SUMMARY))
     found = client.responses.with_raw_response.compact(model="claude", input="Hi", service_tier="auto")
     assert "x-gate-loss" not in found.headers
 
@@ -244,7 +244,7 @@ def test_a_summary_is_streamed_by_the_upstream(client: openai.OpenAI, upstream: 
 
 
 def test_a_summary_is_read_by_every_other_model(client: openai.OpenAI, upstream: Upstream) -> None:
-    upstream.script(says("claude", SUMMARY), answer(json.dumps(response("on"))), says("gemini", "Yes."))
+    upstream.script(make_answer("claude", SUMMARY), answer(json.dumps(response("on"))), make_answer("gemini", "Yes."))
     compacted = client.responses.compact(model="claude", input=CALLS)
     window: Any = [*plain(compacted.output), {"role": "user", "content": "Go on"}]
     client.responses.create(model="vendor", input=window)
@@ -259,7 +259,7 @@ def test_a_summary_is_read_by_every_other_model(client: openai.OpenAI, upstream:
 def test_a_kept_conversation_is_compacted_by_its_id(
     gateway: Gateway, client: openai.OpenAI, upstream: Upstream
 ) -> None:
-    upstream.script(says("chats", "Nice to meet you."), says("claude", SUMMARY))
+    upstream.script(make_answer("chats", "Nice to meet you."), make_answer("claude", SUMMARY))
     first = client.responses.create(model="chats", input="I am Bob.")
     body = {"model": "claude", "previous_response_id": first.id}
     theirs = send(gateway, "b", "POST", "/responses/compact", body)
@@ -271,7 +271,7 @@ def test_a_kept_conversation_is_compacted_by_its_id(
 
 
 def test_a_compaction_is_compacted_again(client: openai.OpenAI, upstream: Upstream) -> None:
-    upstream.script(says("claude", SUMMARY), says("claude", "Shorter."))
+    upstream.script(make_answer("claude", SUMMARY), make_answer("claude", "Shorter."))
     first = client.responses.compact(model="claude", input="I am Bob.")
     second = client.responses.compact(model="claude", input=plain(first.output))
     assert SUMMARY in asked("claude", upstream.requests[1].json)
@@ -286,7 +286,7 @@ def test_a_trigger_in_the_input_makes_exactly_one_compaction_item(
     """As Codex compacts with ``remote_compaction_v2``."""
     tools: Any = [{"type": "function", "name": "get_paint", "parameters": {"type": "object"}, "strict": False}]
     trigger: Any = [*CALLS, {"type": "compaction_trigger"}]
-    upstream.script(says(model, SUMMARY), says(model, "A red fox."))
+    upstream.script(make_answer(model, SUMMARY), make_answer(model, "A red fox."))
     if stream:
         events = list(client.responses.create(model=model, input=trigger, tools=tools, stream=True, store=False))
         items = [event.item for event in events if event.type == "response.output_item.done"]
@@ -305,7 +305,7 @@ def test_a_trigger_in_the_input_makes_exactly_one_compaction_item(
 
 
 def test_a_compacted_response_is_continued_by_its_id(client: openai.OpenAI, upstream: Upstream) -> None:
-    upstream.script(says("claude", SUMMARY), says("claude", "A red fox."))
+    upstream.script(make_answer("claude", SUMMARY), make_answer("claude", "A red fox."))
     trigger: Any = [*CALLS, {"type": "compaction_trigger"}]
     compacted = client.responses.create(model="claude", input=trigger)
     assert plain(client.responses.retrieve(compacted.id).output) == plain(compacted.output)
@@ -329,7 +329,7 @@ def test_a_trigger_is_left_to_an_upstream_with_responses(client: openai.OpenAI, 
 def test_an_answer_without_a_summary_is_an_error(
     gateway: Gateway, upstream: Upstream, model: str, stream: bool
 ) -> None:
-    upstream.script(says(model, ""))
+    upstream.script(make_answer(model, ""))
     items = [{"role": "user", "content": "Hi"}, {"type": "compaction_trigger"}]
     body = {"model": model, "input": items, "stream": True} if stream else {"model": model, "input": "Hi"}
     found = send(gateway, "a", "POST", "/responses" if stream else "/responses/compact", body)

@@ -10,7 +10,7 @@ from typing import Any
 import openai
 import pytest
 
-from qa.sdk.stateful_gateway import COMPACTED, KEYS, TRANSLATED, asked, client_of, render_conf, says, send, serve
+from qa.sdk.stateful_gateway import COMPACTED, KEYS, TRANSLATED, asked, client_of, make_answer, render_conf, send, serve
 from tests.support.gateway import Gateway
 from tests.support.node import run_script
 from tests.support.stored_responses import answer_stream, events_of, message, response
@@ -175,7 +175,7 @@ def test_a_response_continues_a_conversation_at_a_translated_model(
     client: openai.OpenAI, upstream: Upstream, model: str, stream: bool
 ) -> None:
     conversation = client.conversations.create(items=[user("I am Bob.")])
-    upstream.script(says(model, "Hello Bob."), says(model, "You are Bob."))
+    upstream.script(make_answer(model, "Hello Bob."), make_answer(model, "You are Bob."))
     if stream:
         *_, last = client.responses.create(model=model, input="Hi", conversation=conversation.id, stream=True)
         assert last.type == "response.completed"
@@ -200,7 +200,7 @@ def test_a_response_continues_a_conversation_at_an_upstream_with_responses(
     conversation = client.conversations.create(items=[user("I am Bob.")])
     first = response(name, REASONING, SEARCH, message(f"msg_{name}", "Hello Bob."))
     scripted = answer_stream(*events_of(first)) if stream else answer(json.dumps(first))
-    upstream.script(scripted, answer(json.dumps(response("second"))), says("claude", "Yes."))
+    upstream.script(scripted, answer(json.dumps(response("second"))), make_answer("claude", "Yes."))
     if stream:
         events = list(client.responses.create(model="vendor", input="Hi", conversation=conversation.id, stream=True))
         assert [event.type for event in events] == ["response.created", "response.completed"]
@@ -229,7 +229,7 @@ def test_a_response_continues_a_conversation_at_an_upstream_with_responses(
 def test_a_conversation_moves_between_upstreams(client: openai.OpenAI, upstream: Upstream) -> None:
     conversation = client.conversations.create()
     first = response("moved", {**REASONING, "encrypted_content": "of-vendor"}, message("msg_moved", "Hello Bob."))
-    upstream.script(says("claude", "Hello."), answer(json.dumps(first)), answer(json.dumps(response("other"))))
+    upstream.script(make_answer("claude", "Hello."), answer(json.dumps(first)), answer(json.dumps(response("other"))))
     for model in ("claude", "vendor", "other"):
         client.responses.create(model=model, input=f"to {model}", conversation=conversation.id)
     _, second, third = (request.json for request in upstream.requests)
@@ -241,7 +241,7 @@ def test_a_conversation_moves_between_upstreams(client: openai.OpenAI, upstream:
 
 def test_a_response_that_is_not_stored_is_added_too(client: openai.OpenAI, upstream: Upstream) -> None:
     conversation = client.conversations.create()
-    upstream.script(answer(json.dumps(response("unstored", store=False))), says("claude", "Yes."))
+    upstream.script(answer(json.dumps(response("unstored", store=False))), make_answer("claude", "Yes."))
     client.responses.create(model="vendor", input="one", conversation=conversation.id, store=False)
     client.responses.create(model="claude", input="two", conversation=conversation.id, store=False)
     assert texts(client, conversation.id) == ["one", "text of unstored", "two", "Yes."]
@@ -274,7 +274,7 @@ def test_a_tool_loop_runs_in_a_conversation(client: openai.OpenAI) -> None:
 
 def test_a_stored_response_of_a_conversation_is_continued_by_its_id(client: openai.OpenAI, upstream: Upstream) -> None:
     conversation = client.conversations.create(items=[user("I am Bob.")])
-    upstream.script(says("chats", "Hello Bob."), says("chats", "Later."), says("chats", "Yes."))
+    upstream.script(make_answer("chats", "Hello Bob."), make_answer("chats", "Later."), make_answer("chats", "Yes."))
     first = client.responses.create(model="chats", input="Hi", conversation=conversation.id)
     client.responses.create(model="chats", input="Much later", conversation=conversation.id)
     client.responses.create(model="chats", input="On", previous_response_id=first.id)
@@ -331,7 +331,7 @@ def test_a_conversation_survives_a_kill_and_is_shared_by_processes(upstream: Ups
     with client_of(gateway, "a") as client:
         conversation = client.conversations.create(items=[user("zero")], metadata={"n": "0"})
     for number in range(4):  # new connections reach both processes
-        upstream.script(says("claude", f"answer {number}"))
+        upstream.script(make_answer("claude", f"answer {number}"))
         body = {"model": "claude", "input": f"question {number}", "conversation": conversation.id}
         assert send(gateway, "a", "POST", "/responses", body).status_code == 200
     gateway.child.kill()
@@ -348,7 +348,7 @@ def test_a_conversation_survives_a_kill_and_is_shared_by_processes(upstream: Ups
 
 SCRIPTED: dict[str, Any] = {
     "claude": [
-        *(says("claude", text) for text in ("Hello Bob.", "The summary.", "Yes.")),
+        *(make_answer("claude", text) for text in ("Hello Bob.", "The summary.", "Yes.")),
         answer('{"input_tokens": 33}'),
     ],
     "vendor": [

@@ -10,7 +10,7 @@ from typing import Any
 import openai
 import pytest
 
-from qa.sdk.stateful_gateway import KEYS, asked, client_of, render_conf, says, send, serve
+from qa.sdk.stateful_gateway import KEYS, asked, client_of, make_answer, render_conf, send, serve
 from tests.support.gateway import Gateway
 from tests.support.node import run_script
 from tests.support.stored_responses import answer_stream, events_of, message, response
@@ -60,7 +60,7 @@ def test_another_target_gets_the_turns(client: openai.OpenAI, upstream: Upstream
     name = f"first-{stream}"
     first = create(client, upstream, name, REASONING, message("msg_y", "text of first"), stream=stream)
     second = create(client, upstream, f"second-{stream}", previous_response_id=first, stream=stream)
-    upstream.script(says("claude", "Yes."), answer(json.dumps(response("elsewhere"))))
+    upstream.script(make_answer("claude", "Yes."), answer(json.dumps(response("elsewhere"))))
     client.responses.create(model="claude", input="On", previous_response_id=second)
     client.responses.create(model="other", input="On", previous_response_id=second)
     claude, other = upstream.requests
@@ -84,7 +84,7 @@ def test_the_issuer_still_gets_the_id(client: openai.OpenAI, upstream: Upstream)
 
 def test_a_fallback_continues_when_the_issuer_fails(client: openai.OpenAI, upstream: Upstream) -> None:
     first = create(client, upstream, "failing", model="fallback")
-    upstream.script(answer(BUSY, status=503), says("claude", "Yes."))
+    upstream.script(answer(BUSY, status=503), make_answer("claude", "Yes."))
     found = client.responses.with_raw_response.create(model="fallback", input="On", previous_response_id=first)
     assert found.headers["x-gate-provider"] == "claude"
     assert found.parse().output_text == "Yes."
@@ -95,7 +95,7 @@ def test_a_fallback_continues_when_the_issuer_fails(client: openai.OpenAI, upstr
 
 def test_what_only_the_issuer_knows_is_reported(client: openai.OpenAI, upstream: Upstream) -> None:
     first = create(client, upstream, "searched", SEARCH, message("msg_z", "Found."))
-    upstream.script(says("claude", "Yes."))
+    upstream.script(make_answer("claude", "Yes."))
     found = client.responses.with_raw_response.create(model="claude", input="On", previous_response_id=first)
     assert found.headers["x-gate-loss"] == "previous_response_id"
     assert "Found." in asked("claude", upstream.requests[0].json)
@@ -104,7 +104,9 @@ def test_what_only_the_issuer_knows_is_reported(client: openai.OpenAI, upstream:
 def test_an_answer_of_another_model_is_continued_at_the_vendor(client: openai.OpenAI, upstream: Upstream) -> None:
     """Turns of both kinds in one chain."""
     first = create(client, upstream, "chain")
-    upstream.script(says("claude", "From Claude."), answer(json.dumps(response("chain-end"))), says("gemini", "Yes."))
+    upstream.script(
+        make_answer("claude", "From Claude."), answer(json.dumps(response("chain-end"))), make_answer("gemini", "Yes.")
+    )
     second = client.responses.create(model="claude", input="two", previous_response_id=first)
     third = client.responses.create(model="vendor", input="three", previous_response_id=second.id)
     client.responses.create(model="gemini", input="four", previous_response_id=third.id)
@@ -183,7 +185,7 @@ def test_a_copy_survives_a_kill(upstream: Upstream, tmp_path: Path) -> None:
     again = Gateway.start(conf, tmp_path)
     try:
         with client_of(again, "a") as client:
-            upstream.script(says("claude", "Yes."))
+            upstream.script(make_answer("claude", "Yes."))
             client.responses.create(model="claude", input="On", previous_response_id=first)
         assert "text of durable" in asked("claude", upstream.requests[0].json)
     finally:
@@ -191,7 +193,7 @@ def test_a_copy_survives_a_kill(upstream: Upstream, tmp_path: Path) -> None:
 
 
 def test_the_vendors_sdk_for_node_continues_elsewhere_too(gateway: Gateway, upstream: Upstream) -> None:
-    upstream.script(answer(json.dumps(response("by-node"))), says("claude", "Yes."))
+    upstream.script(answer(json.dumps(response("by-node"))), make_answer("claude", "Yes."))
     found = run_script("continued.mjs", f"{gateway.url}/v1", KEYS["a"], "vendor", "claude")
     assert found == {"first": "resp_by-node", "answer": "Yes."}
     assert "text of by-node" in asked("claude", upstream.requests[1].json)

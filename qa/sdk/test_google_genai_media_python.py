@@ -16,7 +16,7 @@ from google import genai
 from google.genai import errors, types
 
 from qa.sdk import media_gateway
-from qa.sdk.media_answers import file, generated, images, model_studio, says, speech_events
+from qa.sdk.media_answers import file, generated, images, make_answer, model_studio, speech_events
 from qa.sdk.media_files import decoded, form_in, heard_raw, picture_file
 from qa.sdk.media_gateway import KEY, UPSTREAM_KEY
 from tests.support.gateway import Gateway
@@ -105,7 +105,7 @@ def test_vectors_come_to_an_asynchronous_caller(client: genai.Client) -> None:
 def test_vectors_of_openai_come_to_a_caller_of_google(client: genai.Client, upstream: Upstream) -> None:
     data = [{"object": "embedding", "index": index, "embedding": [index + 1.0, -0.5]} for index in range(2)]
     usage = {"prompt_tokens": 3, "total_tokens": 3}
-    upstream.script(says({"object": "list", "data": data, "model": "text-embedding-3-small", "usage": usage}))
+    upstream.script(make_answer({"object": "list", "data": data, "model": "text-embedding-3-small", "usage": usage}))
     result = client.models.embed_content(model="scripted/text-embedding-3-small", contents=several("a", "b"))
     assert result.embeddings
     assert [embedding.values for embedding in result.embeddings] == [[1.0, -0.5], [2.0, -0.5]]

@@ -10,7 +10,7 @@ import httpx2
 import openai
 import pytest
 
-from qa.sdk.stateful_gateway import client_of, says, send, serve
+from qa.sdk.stateful_gateway import client_of, make_answer, send, serve
 from tests.support.gateway import Gateway
 from tests.support.stored_responses import response
 from tests.support.upstream import Upstream, answer
@@ -66,7 +66,7 @@ def test_the_embedded_model_counts(client: openai.OpenAI) -> None:
 
 @pytest.mark.parametrize("model", ["chats", "claude", "vendor"])
 def test_a_kept_conversation_is_counted_too(client: openai.OpenAI, upstream: Upstream, model: str) -> None:
-    upstream.script(says("chats", "Nice to meet you."))
+    upstream.script(make_answer("chats", "Nice to meet you."))
     first = client.responses.create(model="chats", input="I am Bob. " * 100)
     upstream.reset()
     upstream.script(answer(COUNT))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import openai
 import pytest
 
-from qa.sdk.stateful_gateway import TRANSLATED, client_of, says, serve
+from qa.sdk.stateful_gateway import TRANSLATED, client_of, make_answer, serve
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream
 
@@ -37,7 +37,7 @@ def test_a_background_response_is_refused_where_the_upstream_has_none(
 def test_a_response_that_the_gateway_keeps_is_read_but_not_streamed_again_or_cancelled(
     client: openai.OpenAI, upstream: Upstream
 ) -> None:
-    upstream.script(says("claude", "Hello."))
+    upstream.script(make_answer("claude", "Hello."))
     made = client.responses.create(model="claude", input="Hi")
     assert client.responses.retrieve(made.id).output_text == "Hello."
     assert client.responses.retrieve(made.id, stream=False).output_text == "Hello."

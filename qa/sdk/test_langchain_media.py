@@ -13,7 +13,7 @@ from langchain_openai import OpenAIEmbeddings
 from pydantic import SecretStr
 
 from qa.sdk import media_gateway
-from qa.sdk.media_answers import says
+from qa.sdk.media_answers import make_answer
 from qa.sdk.media_gateway import KEY
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream
@@ -74,7 +74,7 @@ def test_vectors_come_to_an_asynchronous_caller(media: Gateway) -> None:
 def test_tokens_reach_an_upstream_as_they_are(media: Gateway, upstream: Upstream) -> None:
     data = [{"object": "embedding", "index": index, "embedding": [float(index), 1.0]} for index in range(2)]
     usage = {"prompt_tokens": 3, "total_tokens": 3}
-    upstream.script(says({"object": "list", "data": data, "model": "text-embedding-3-small", "usage": usage}))
+    upstream.script(make_answer({"object": "list", "data": data, "model": "text-embedding-3-small", "usage": usage}))
     vectors = embeddings(media, "scripted/text-embedding-3-small").embed_documents(["ab", "c"])
     assert vectors == [[0.0, 1.0], [1.0, 1.0]]
     assert upstream.requests[0].json["input"] == [[97, 98], [99]]

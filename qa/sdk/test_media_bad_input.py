@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from qa.sdk import media_gateway
-from qa.sdk.media_answers import images, says
+from qa.sdk.media_answers import images, make_answer
 from qa.sdk.media_files import data_url, picture_file, sound_file
 from qa.sdk.media_gateway import KEY, Got, post
 from tests.support.gateway import Gateway
@@ -356,7 +356,7 @@ def test_form_may_be_as_long_as_conf_says_and_no_byte_longer(small: Gateway, ups
 
         return post(small, TRANSCRIPTIONS, *of(sound_file()[: length - len(of(b"")[0])]))
 
-    upstream.script(says({"text": "Hi"}))
+    upstream.script(make_answer({"text": "Hi"}))
     assert sent(UPLOAD_LIMIT).status == 200
     assert len(upstream.requests) == 1
     too_long = sent(UPLOAD_LIMIT + 1)

@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from qa.sdk import media_gateway
-from qa.sdk.media_answers import TASK, file, generated, images, model_studio, says, task
+from qa.sdk.media_answers import TASK, file, generated, images, make_answer, model_studio, task
 from qa.sdk.media_files import data_url, decoded, form_in, heard, heard_raw, picture_file
 from qa.sdk.media_gateway import KEY, UPSTREAM_KEY, Got, get, post
 from tests.support.gateway import Gateway
@@ -232,7 +232,7 @@ def test_imagen_is_asked_by_prediction(client: openai.OpenAI, upstream: Upstream
     predictions = [
         {"mimeType": "image/png", "bytesBase64Encoded": data_url(one).partition(",")[2]} for one in (MADE, OTHER)
     ]
-    upstream.script(says({"predictions": predictions}))
+    upstream.script(make_answer({"predictions": predictions}))
     result = client.images.generate(model="scripted-gemini/imagen-4.0-generate-001", prompt=CAT, n=2)
     assert result.data
     assert [get(image.url or "").body for image in result.data] == [MADE, OTHER]
@@ -262,7 +262,7 @@ def test_speech_of_gemini_comes_to_a_caller_of_openai(client: openai.OpenAI, ups
 
 
 def test_vectors_of_gemini_come_to_a_caller_of_openai(client: openai.OpenAI, upstream: Upstream) -> None:
-    upstream.script(says({"embeddings": [{"values": [1.0, -0.5]}, {"values": [0.25, 2.0]}]}))
+    upstream.script(make_answer({"embeddings": [{"values": [1.0, -0.5]}, {"values": [0.25, 2.0]}]}))
     result = client.embeddings.create(model="scripted-gemini/gemini-embedding-001", input=["a", "b"], dimensions=2)
     assert [entry.embedding for entry in result.data] == [[1.0, -0.5], [0.25, 2.0]]
     (request,) = upstream.requests

@@ -9,7 +9,7 @@ from typing import Any
 import openai
 import pytest
 
-from qa.sdk.media_answers import file, image_stream, says, speech_events, task, text_of
+from qa.sdk.media_answers import file, image_stream, make_answer, speech_events, task, text_of
 from qa.sdk.media_files import picture_file, sound_file
 from qa.sdk.media_gateway import CONF, KEY, UPSTREAM_KEY, post
 from tests.support.gateway import Gateway
@@ -191,7 +191,7 @@ def test_leaving_a_stream_closes_the_upstream(client: openai.OpenAI, upstream: U
 
 
 def test_fewer_vectors_than_inputs_are_never_handed_on(client: openai.OpenAI, upstream: Upstream) -> None:
-    upstream.script(says({"embeddings": [{"values": [1.0]}]}))
+    upstream.script(make_answer({"embeddings": [{"values": [1.0]}]}))
     with pytest.raises(openai.InternalServerError, match="1 vector"):
         client.embeddings.create(model="scripted-gemini/embedding-few", input=["a", "b"])
 
@@ -209,7 +209,7 @@ def test_picture_whose_address_is_dead_is_a_fault_of_the_upstream(client: openai
 
 
 def test_task_that_the_caller_left_is_cancelled(media: Gateway, upstream: Upstream) -> None:
-    upstream.script(task("PENDING"), answer(Hang()), says({}, path="/api/v1/tasks"))
+    upstream.script(task("PENDING"), answer(Hang()), make_answer({}, path="/api/v1/tasks"))
     with (
         openai.OpenAI(base_url=f"{media.url}/v1", api_key=KEY, max_retries=0, timeout=0.5) as client,
         pytest.raises(openai.APITimeoutError),

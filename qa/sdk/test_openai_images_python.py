@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from qa.sdk import media_gateway
-from qa.sdk.media_answers import file, image_stream, images, says
+from qa.sdk.media_answers import file, image_stream, images, make_answer
 from qa.sdk.media_files import RED, data_url, decoded, form_in, least_alpha, mask_file, picture_file
 from qa.sdk.media_gateway import KEY, get, post
 from tests.support.gateway import Gateway
@@ -163,7 +163,7 @@ def test_upstreams_picture_is_handed_out_by_an_address_of_the_gateway(
 
 def test_address_of_an_upstream_is_never_handed_on(client: openai.OpenAI, media: Gateway, upstream: Upstream) -> None:
     data = [{"url": f"{upstream.url}/made.png", "revised_prompt": "A fine cat"}]
-    upstream.script(file(LAST, "image/png", path="/made.png"), says({"created": 1, "data": data}))
+    upstream.script(file(LAST, "image/png", path="/made.png"), make_answer({"created": 1, "data": data}))
     result = client.images.generate(model="scripted/dall-e-3", prompt=CAT)
     assert result.data
     assert result.data[0].revised_prompt == "A fine cat"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from qa.sdk import media_gateway
-from qa.sdk.media_answers import file, image_stream, images, says, text_of
+from qa.sdk.media_answers import file, image_stream, images, make_answer, text_of
 from qa.sdk.media_files import RED, decoded, form_in, heard, heard_raw, mask_file, picture_file, sound_file
 from qa.sdk.media_gateway import KEY, get
 from tests.support.gateway import Gateway
@@ -124,7 +124,7 @@ def test_speech_is_a_file_that_decodes(media: Gateway, kind: str) -> None:
 
 @pytest.mark.parametrize("what", ["transcription", "translation"])
 def test_form_with_sound_arrives_whole(media: Gateway, upstream: Upstream, what: str) -> None:
-    upstream.script(says({"text": "The quick brown fox"}))
+    upstream.script(make_answer({"text": "The quick brown fox"}))
     sound = sound_file()
     result = run(media, what, "scripted/whisper-1", sound=sent_file("fox.wav", "audio/wav", sound))
     assert result["text"] == "The quick brown fox"

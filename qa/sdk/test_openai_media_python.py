@@ -13,7 +13,7 @@ import pytest
 from openai.types import ModerationMultiModalInputParam
 
 from qa.sdk import media_gateway
-from qa.sdk.media_answers import SPEECH_USAGE, file, says, speech_events
+from qa.sdk.media_answers import SPEECH_USAGE, file, make_answer, speech_events
 from qa.sdk.media_files import Form, data_url, form_in, heard, heard_raw, picture_file, sound_file
 from qa.sdk.media_gateway import KEY, UPSTREAM_KEY, Got, post
 from tests.support.gateway import Gateway
@@ -101,7 +101,7 @@ def test_vectors_of_an_upstream_are_asked_for_and_given_as_they_are(client: open
     vector = base64.b64encode(b"\0\0\x80\x3f\0\0\0\xbf").decode()
     usage = {"prompt_tokens": 3, "total_tokens": 3}
     data = [{"object": "embedding", "index": 0, "embedding": vector}]
-    upstream.script(says({"object": "list", "data": data, "model": "text-embedding-3-small", "usage": usage}))
+    upstream.script(make_answer({"object": "list", "data": data, "model": "text-embedding-3-small", "usage": usage}))
     result = client.embeddings.create(model="scripted/text-embedding-3-small", input="Hi", dimensions=2)
     assert result.data[0].embedding == [1.0, -0.5]
     assert result.usage.total_tokens == 3
@@ -127,7 +127,7 @@ def test_engine_in_the_path_names_the_model(media: Gateway) -> None:
 def test_engine_may_have_a_slash_in_its_name(media: Gateway, upstream: Upstream, slash: str) -> None:
     data = [{"object": "embedding", "index": 0, "embedding": [1.0]}]
     usage = {"prompt_tokens": 1, "total_tokens": 1}
-    upstream.script(says({"object": "list", "data": data, "model": "text-embedding-ada-002", "usage": usage}))
+    upstream.script(make_answer({"object": "list", "data": data, "model": "text-embedding-ada-002", "usage": usage}))
     got = post(media, f"/v1/engines/scripted{slash}text-embedding-ada-002/embeddings/", {"input": "Hi"})
     assert (got.status, got.json["data"]) == (200, data)
     (request,) = upstream.requests
@@ -171,7 +171,7 @@ def test_verdict_of_an_upstream_comes_to_an_asynchronous_client(media: Gateway, 
         "category_scores": {"violence": 0.75},
         "category_applied_input_types": {"violence": ["text"]},
     }
-    upstream.script(says({"id": "modr-9", "model": "omni-moderation-latest", "results": [verdict]}))
+    upstream.script(make_answer({"id": "modr-9", "model": "omni-moderation-latest", "results": [verdict]}))
 
     async def ask() -> Any:
         async with asynchronous(media) as client:
@@ -292,7 +292,7 @@ def form_sent(upstream: Upstream, path: str, sound: bytes) -> Form:
 
 def test_transcript_comes_and_the_form_arrives_whole(client: openai.OpenAI, upstream: Upstream) -> None:
     usage = {"type": "tokens", "input_tokens": 5, "output_tokens": 4, "total_tokens": 9}
-    upstream.script(says({"text": WORDS, "usage": usage}))
+    upstream.script(make_answer({"text": WORDS, "usage": usage}))
     sound = sound_file(20)
     result = client.audio.transcriptions.create(
         model="scripted/gpt-4o-transcribe", file=("fox.wav", sound), language="en", prompt="Fox", temperature=0.5
@@ -314,7 +314,7 @@ def test_transcript_comes_as_text(client: openai.OpenAI, upstream: Upstream) -> 
 
 
 def test_transcript_comes_with_times(client: openai.OpenAI, upstream: Upstream) -> None:
-    upstream.script(says(VERBOSE))
+    upstream.script(make_answer(VERBOSE))
     sound = sound_file()
     result = client.audio.transcriptions.create(
         model="scripted/whisper-1",
@@ -347,7 +347,7 @@ def test_transcript_streams(client: openai.OpenAI, upstream: Upstream) -> None:
 
 @pytest.mark.filterwarnings("ignore:deprecated:DeprecationWarning")
 def test_translation_has_a_route_of_its_own(client: openai.OpenAI, upstream: Upstream) -> None:
-    upstream.script(says({"text": WORDS}))
+    upstream.script(make_answer({"text": WORDS}))
     sound = sound_file()
     result = client.audio.translations.create(model="scripted/whisper-1", file=("fox.wav", sound))
     assert result.text == WORDS
@@ -355,7 +355,7 @@ def test_translation_has_a_route_of_its_own(client: openai.OpenAI, upstream: Ups
 
 
 def test_transcript_comes_to_an_asynchronous_client(media: Gateway, upstream: Upstream) -> None:
-    upstream.script(says({"text": WORDS}))
+    upstream.script(make_answer({"text": WORDS}))
     sound = sound_file()
 
     async def ask() -> str:

@@ -38,7 +38,7 @@ TOOLS = [tool("get_weather", "The weather of a city"), tool("get_time", "The tim
 PARALLEL = "What is the weather in Paris and the time in Tokyo?"
 
 
-def says(text: str) -> list[ChatCompletionMessageParam]:
+def make_messages(text: str) -> list[ChatCompletionMessageParam]:
     return [{"role": "user", "content": text}]
 
 
@@ -56,7 +56,7 @@ def joined(chunks: Iterable[ChatCompletionChunk], choice: int = 0) -> str:
 
 @pytest.mark.representative
 def test_chat_answers(client: openai.OpenAI, model: str) -> None:
-    result = client.chat.completions.create(model=model, messages=says("Say hello"))
+    result = client.chat.completions.create(model=model, messages=make_messages("Say hello"))
     assert result.object == "chat.completion"
     assert result.id
     assert result.created > 1_700_000_000
@@ -70,7 +70,7 @@ def test_chat_answers(client: openai.OpenAI, model: str) -> None:
 
 def test_answer_carries_a_request_id(client: openai.OpenAI, model: str) -> None:
     raw = client.chat.completions.with_raw_response.create(
-        model=model, messages=says("Say hello"), extra_headers={"x-request-id": "my-own-id-1"}
+        model=model, messages=make_messages("Say hello"), extra_headers={"x-request-id": "my-own-id-1"}
     )
     assert raw.headers["x-request-id"] == "my-own-id-1"
     assert raw.headers["x-gate-provider"] == {"local-chat": "local", "mock-gpt": "mock"}[model]
@@ -78,8 +78,8 @@ def test_answer_carries_a_request_id(client: openai.OpenAI, model: str) -> None:
 
 @pytest.mark.representative
 def test_stream_says_what_the_whole_answer_says(client: openai.OpenAI, model: str) -> None:
-    whole = client.chat.completions.create(model=model, messages=says("Say hello"))
-    chunks = list(client.chat.completions.create(model=model, messages=says("Say hello"), stream=True))
+    whole = client.chat.completions.create(model=model, messages=make_messages("Say hello"))
+    chunks = list(client.chat.completions.create(model=model, messages=make_messages("Say hello"), stream=True))
     assert joined(chunks) == whole.choices[0].message.content
     assert len({piece.id for piece in chunks}) == 1
     assert chunks[0].choices[0].delta.role == "assistant"
@@ -88,7 +88,7 @@ def test_stream_says_what_the_whole_answer_says(client: openai.OpenAI, model: st
 
 
 def test_stream_tells_no_usage_unasked(client: openai.OpenAI, model: str) -> None:
-    chunks = list(client.chat.completions.create(model=model, messages=says("Say hello"), stream=True))
+    chunks = list(client.chat.completions.create(model=model, messages=make_messages("Say hello"), stream=True))
     assert all(piece.choices for piece in chunks)
     assert all(piece.usage is None for piece in chunks)
 
@@ -96,7 +96,7 @@ def test_stream_tells_no_usage_unasked(client: openai.OpenAI, model: str) -> Non
 def test_stream_ends_with_usage_when_asked(client: openai.OpenAI, model: str) -> None:
     options: ChatCompletionStreamOptionsParam = {"include_usage": True}
     stream = client.chat.completions.create(
-        model=model, messages=says("Say hello"), stream=True, stream_options=options
+        model=model, messages=make_messages("Say hello"), stream=True, stream_options=options
     )
     *chunks, last = stream
     assert all(piece.choices and piece.usage is None for piece in chunks)
@@ -108,7 +108,7 @@ def test_stream_ends_with_usage_when_asked(client: openai.OpenAI, model: str) ->
 
 @pytest.mark.representative
 def test_tool_is_called_and_its_result_used(client: openai.OpenAI, model: str) -> None:
-    question = says("What is the weather in Paris?")
+    question = make_messages("What is the weather in Paris?")
     first = client.chat.completions.create(model=model, messages=question, tools=TOOLS[:1])
     (choice,) = first.choices
     assert choice.finish_reason == "tool_calls"
@@ -134,14 +134,14 @@ def test_tool_is_called_and_its_result_used(client: openai.OpenAI, model: str) -
 
 
 def test_parallel_tools_are_called(client: openai.OpenAI, model: str) -> None:
-    result = client.chat.completions.create(model=model, messages=says(PARALLEL), tools=TOOLS)
+    result = client.chat.completions.create(model=model, messages=make_messages(PARALLEL), tools=TOOLS)
     calls = result.choices[0].message.tool_calls or []
     assert sorted(call.function.name for call in calls if call.type == "function") == ["get_time", "get_weather"]
     assert len({call.id for call in calls}) == 2
 
 
 def test_streamed_tool_calls_can_be_put_together(client: openai.OpenAI, model: str) -> None:
-    stream = client.chat.completions.create(model=model, messages=says(PARALLEL), tools=TOOLS, stream=True)
+    stream = client.chat.completions.create(model=model, messages=make_messages(PARALLEL), tools=TOOLS, stream=True)
     names: dict[int, list[str]] = defaultdict(list)
     ids: dict[int, list[str]] = defaultdict(list)
     arguments: dict[int, str] = defaultdict(str)
@@ -161,7 +161,7 @@ def test_streamed_tool_calls_can_be_put_together(client: openai.OpenAI, model: s
 
 
 def test_stream_helper_collects_the_answer(client: openai.OpenAI, model: str) -> None:
-    with client.chat.completions.stream(model=model, messages=says(PARALLEL), tools=TOOLS) as stream:
+    with client.chat.completions.stream(model=model, messages=make_messages(PARALLEL), tools=TOOLS) as stream:
         kinds = {event.type for event in stream}
         final = stream.get_final_completion()
     assert "tool_calls.function.arguments.done" in kinds
@@ -170,7 +170,7 @@ def test_stream_helper_collects_the_answer(client: openai.OpenAI, model: str) ->
 
 def test_schema_is_filled_and_parsed(client: openai.OpenAI, model: str) -> None:
     result = client.chat.completions.parse(
-        model=model, messages=says("Report the weather in Oslo."), response_format=Report
+        model=model, messages=make_messages("Report the weather in Oslo."), response_format=Report
     )
     report = result.choices[0].message.parsed
     assert report is not None
@@ -179,22 +179,24 @@ def test_schema_is_filled_and_parsed(client: openai.OpenAI, model: str) -> None:
 
 def test_json_object_is_json(client: openai.OpenAI, model: str) -> None:
     result = client.chat.completions.create(
-        model=model, messages=says("Report as JSON."), response_format={"type": "json_object"}
+        model=model, messages=make_messages("Report as JSON."), response_format={"type": "json_object"}
     )
     assert "answer" in json.loads(result.choices[0].message.content or "")
 
 
 def test_embedded_model_gives_two_choices(client: openai.OpenAI) -> None:
-    result = client.chat.completions.create(model="local-chat", messages=says("Say hello"), n=2)
+    result = client.chat.completions.create(model="local-chat", messages=make_messages("Say hello"), n=2)
     assert [choice.index for choice in result.choices] == [0, 1]
     assert all(choice.message.content for choice in result.choices)
-    chunks = list(client.chat.completions.create(model="local-chat", messages=says("Say hello"), n=2, stream=True))
+    chunks = list(
+        client.chat.completions.create(model="local-chat", messages=make_messages("Say hello"), n=2, stream=True)
+    )
     assert [joined(chunks, choice) for choice in (0, 1)] == [choice.message.content for choice in result.choices]
 
 
 def test_two_choices_of_an_upstream_arrive(client: openai.OpenAI, upstream: Upstream) -> None:
     upstream.script(answer(completion("left", "right")))
-    result = client.chat.completions.create(model="scripted/pair", messages=says("hi"), n=2)
+    result = client.chat.completions.create(model="scripted/pair", messages=make_messages("hi"), n=2)
     assert [choice.message.content for choice in result.choices] == ["left", "right"]
     assert upstream.requests[0].json["n"] == 2
     assert upstream.requests[0].json["model"] == "pair"
@@ -205,7 +207,7 @@ def test_interleaved_choices_of_an_upstream_arrive(client: openai.OpenAI, upstre
     pieces = [chunk(0, role="assistant", content="le"), chunk(1, role="assistant", content="ri")]
     rest = [chunk(1, content="ght"), chunk(0, content="ft"), chunk(1, reason="stop"), chunk(0, reason="length")]
     upstream.script(answer(sse(*pieces), sse(*rest, usage_chunk(), DONE)))
-    chunks = list(client.chat.completions.create(model="scripted/pair", messages=says("hi"), n=2, stream=True))
+    chunks = list(client.chat.completions.create(model="scripted/pair", messages=make_messages("hi"), n=2, stream=True))
     assert [joined(chunks, choice) for choice in (0, 1)] == ["left", "right"]
     reasons = {part.index: part.finish_reason for piece in chunks for part in piece.choices if part.finish_reason}
     assert reasons == {0: "length", 1: "stop"}
@@ -213,7 +215,7 @@ def test_interleaved_choices_of_an_upstream_arrive(client: openai.OpenAI, upstre
 
 def test_usage_is_always_asked_of_the_upstream(client: openai.OpenAI, upstream: Upstream) -> None:
     upstream.script(answer(sse(chunk(role="assistant", content="hi"), chunk(reason="stop"), usage_chunk(), DONE)))
-    chunks = list(client.chat.completions.create(model="scripted/usage", messages=says("hi"), stream=True))
+    chunks = list(client.chat.completions.create(model="scripted/usage", messages=make_messages("hi"), stream=True))
     assert upstream.requests[0].json["stream_options"] == {"include_usage": True}
     assert all(piece.choices and piece.usage is None for piece in chunks)
 
@@ -222,7 +224,7 @@ def test_chunks_arrive_while_the_upstream_still_thinks(client: openai.OpenAI, up
     upstream.script(
         answer(sse(chunk(role="assistant", content="early")), Wait("go on"), sse(chunk(reason="stop"), DONE))
     )
-    stream = client.chat.completions.create(model="scripted/slow", messages=says("hi"), stream=True)
+    stream = client.chat.completions.create(model="scripted/slow", messages=make_messages("hi"), stream=True)
     assert next(stream).choices[0].delta.content == "early"  # the upstream has not gone on: nothing told it to
     upstream.tell("go on")
     assert [part.finish_reason for piece in stream for part in piece.choices] == ["stop"]
@@ -230,7 +232,7 @@ def test_chunks_arrive_while_the_upstream_still_thinks(client: openai.OpenAI, up
 
 def test_stream_that_breaks_off_is_an_error(client: openai.OpenAI, upstream: Upstream) -> None:
     upstream.script(answer(sse(chunk(role="assistant", content="half of")), Close()))
-    stream = client.chat.completions.create(model="scripted/broken", messages=says("hi"), stream=True)
+    stream = client.chat.completions.create(model="scripted/broken", messages=make_messages("hi"), stream=True)
     assert next(stream).choices[0].delta.content == "half of"
     with pytest.raises(openai.APIError):
         list(stream)
@@ -238,21 +240,23 @@ def test_stream_that_breaks_off_is_an_error(client: openai.OpenAI, upstream: Ups
 
 def test_leaving_a_stream_closes_the_upstream(client: openai.OpenAI, upstream: Upstream) -> None:
     upstream.script(answer(sse(chunk(role="assistant", content="once")), Hang()))
-    stream = client.chat.completions.create(model="scripted/left", messages=says("hi"), stream=True)
+    stream = client.chat.completions.create(model="scripted/left", messages=make_messages("hi"), stream=True)
     next(stream)
     stream.close()
     upstream.wait_until_closed(0)
 
 
 def test_gateway_goes_on_after_a_stream_was_left(client: openai.OpenAI, model: str) -> None:
-    with client.chat.completions.create(model=model, messages=says("Tell a long story"), stream=True) as stream:
+    with client.chat.completions.create(
+        model=model, messages=make_messages("Tell a long story"), stream=True
+    ) as stream:
         next(stream)
-    assert client.chat.completions.create(model=model, messages=says("Say hello")).choices
+    assert client.chat.completions.create(model=model, messages=make_messages("Say hello")).choices
 
 
 def test_unknown_model_is_not_found(client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as caught:
-        client.chat.completions.create(model="no-such-model", messages=says("hi"))
+        client.chat.completions.create(model="no-such-model", messages=make_messages("hi"))
     assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
     assert "no-such-model" in caught.value.message
 
@@ -260,7 +264,7 @@ def test_unknown_model_is_not_found(client: openai.OpenAI) -> None:
 def test_wrong_key_is_refused(gateway: Gateway, model: str) -> None:
     stranger = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="wrong-key", max_retries=0)
     with stranger, pytest.raises(openai.AuthenticationError) as caught:
-        stranger.chat.completions.create(model=model, messages=says("hi"))
+        stranger.chat.completions.create(model=model, messages=make_messages("hi"))
     assert caught.value.code == "invalid_api_key"
     assert "wrong-key" not in caught.value.message
 
@@ -278,7 +282,7 @@ def test_wrong_key_is_refused(gateway: Gateway, model: str) -> None:
 )
 def test_wrong_field_is_named(client: openai.OpenAI, model: str, field: str, value: object, param: str) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
-        client.chat.completions.create(model=model, messages=says("hi"), extra_body={field: value})
+        client.chat.completions.create(model=model, messages=make_messages("hi"), extra_body={field: value})
     assert caught.value.param == param
     assert caught.value.code
     assert caught.value.type == "invalid_request_error"
@@ -286,26 +290,28 @@ def test_wrong_field_is_named(client: openai.OpenAI, model: str, field: str, val
 
 def test_rate_limit_of_the_upstream_reaches_the_caller(client: openai.OpenAI) -> None:
     with pytest.raises(openai.RateLimitError) as caught:
-        client.chat.completions.create(model="mock/limited", messages=says("fail with a rate limit"))
+        client.chat.completions.create(model="mock/limited", messages=make_messages("fail with a rate limit"))
     assert caught.value.response.headers["retry-after"] == "7"
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_refusal_of_the_upstream_keeps_its_status_and_message(client: openai.OpenAI, stream: bool) -> None:
     with pytest.raises(openai.BadRequestError, match="maximum context length is 128000"):
-        client.chat.completions.create(model="mock/long", messages=says("fail with a long context"), stream=stream)
+        client.chat.completions.create(
+            model="mock/long", messages=make_messages("fail with a long context"), stream=stream
+        )
 
 
 def test_refused_upstream_key_is_not_the_callers_fault(client: openai.OpenAI, aimock: Aimock) -> None:
     with pytest.raises(openai.InternalServerError) as caught:
-        client.chat.completions.create(model="mock/keyless", messages=says("fail with a refused key"))
+        client.chat.completions.create(model="mock/keyless", messages=make_messages("fail with a refused key"))
     assert caught.value.status_code == 502
     assert aimock.key not in str(caught.value.body)
 
 
 def test_fault_of_the_upstream_is_a_bad_gateway(client: openai.OpenAI) -> None:
     with pytest.raises(openai.InternalServerError) as caught:
-        client.chat.completions.create(model="mock/faulty", messages=says("fail with a fault"))
+        client.chat.completions.create(model="mock/faulty", messages=make_messages("fail with a fault"))
     assert caught.value.status_code == 502
 
 
@@ -330,11 +336,11 @@ async def test_asynchronous_calls_run_side_by_side(gateway: Gateway, model: str)
     async with openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=KEY, max_retries=0) as client:
 
         async def whole() -> str:
-            result = await client.chat.completions.create(model=model, messages=says("Say hello"))
+            result = await client.chat.completions.create(model=model, messages=make_messages("Say hello"))
             return result.choices[0].message.content or ""
 
         async def streamed() -> str:
-            stream = await client.chat.completions.create(model=model, messages=says("Say hello"), stream=True)
+            stream = await client.chat.completions.create(model=model, messages=make_messages("Say hello"), stream=True)
             return joined([piece async for piece in stream])
 
         answers = await asyncio.gather(*(ask() for ask in (whole, streamed) for _ in range(5)))

@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from qa.sdk import realtime_gateway
-from qa.sdk.realtime_gateway import KEY, Stage, joined, says, until
+from qa.sdk.realtime_gateway import KEY, Stage, joined, send_text, until
 from qa.sdk.realtime_script import Event
 from tests.support.aimock import Aimock
 
@@ -27,7 +27,7 @@ def client(stage: Stage) -> Iterator[openai.OpenAI]:
 
 
 def turn(connection: Any, text: str) -> list[Event]:
-    says(connection, text)
+    send_text(connection, text)
     connection.response.create()
     return until(connection, "response.done", vendors=False)
 

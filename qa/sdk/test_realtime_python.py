@@ -16,7 +16,7 @@ import pytest
 from openai.types.realtime import RealtimeFunctionToolParam, RealtimeSessionCreateRequestParam
 
 from qa.sdk import realtime_gateway
-from qa.sdk.realtime_gateway import KEY, UPSTREAM_KEY, Stage, joined, says, until
+from qa.sdk.realtime_gateway import KEY, UPSTREAM_KEY, Stage, joined, send_text, until
 from qa.sdk.realtime_script import SOUND, Event, check_shapes
 from tests.support.ws_upstream import WsUpstream
 
@@ -65,7 +65,7 @@ def test_a_turn_in_writing(client: openai.OpenAI, model: str) -> None:
         )
         updated = until(connection, "session.updated")[-1]["session"]
         assert (updated["output_modalities"], updated["instructions"]) == (["text"], "Be brief.")
-        says(connection, "good morning")
+        send_text(connection, "good morning")
         connection.response.create()
         events = until(connection, "response.done")
     said = joined(events, "response.output_text.delta")
@@ -83,7 +83,7 @@ def test_a_turn_in_writing(client: openai.OpenAI, model: str) -> None:
 def test_an_answer_by_voice(client: openai.OpenAI, model: str) -> None:
     with client.realtime.connect(model=model) as connection:
         connection.session.update(session={"type": "realtime", "output_modalities": ["audio"]})
-        says(connection, "good morning")
+        send_text(connection, "good morning")
         connection.response.create()
         events = until(connection, "response.done")
     sound = pcm(events, "response.output_audio.delta")
@@ -139,7 +139,7 @@ def test_a_tool_is_called_and_its_result_answered(client: openai.OpenAI, model: 
         connection.session.update(
             session={"type": "realtime", "output_modalities": ["text"], "tools": [WEATHER], "tool_choice": "auto"}
         )
-        says(connection, "What is the weather in Paris?")
+        send_text(connection, "What is the weather in Paris?")
         connection.response.create()
         events = until(connection, "response.done")
         (called,) = (event for event in events if event["type"] == "response.function_call_arguments.done")
@@ -159,14 +159,14 @@ def test_a_tool_is_called_and_its_result_answered(client: openai.OpenAI, model: 
 def test_an_answer_is_cancelled_and_the_next_one_comes(client: openai.OpenAI, stage: Stage) -> None:
     with client.realtime.connect(model="slow-realtime") as connection:
         connection.session.update(session={"type": "realtime", "output_modalities": ["text"]})
-        says(connection, "one two three four five six seven eight nine ten " * 20)
+        send_text(connection, "one two three four five six seven eight nine ten " * 20)
         connection.response.create()
         until(connection, "response.output_text.delta")
         began = time.monotonic()
         connection.response.cancel()
         cancelled = until(connection, "response.done")[-1]["response"]
         assert (cancelled["status"], time.monotonic() - began < 2) == ("cancelled", True)
-        says(connection, "short")
+        send_text(connection, "short")
         connection.response.create()
         assert until(connection, "response.done")[-1]["response"]["status"] == "completed"
 
@@ -269,7 +269,7 @@ def test_a_beta_client_has_a_turn_in_writing(client: openai.OpenAI, model: str) 
         assert "modalities" in created
         connection.session.update(session={"modalities": ["text"], "instructions": "Be brief."})
         assert until(connection, "session.updated")[-1]["session"]["modalities"] == ["text"]
-        says(connection, "good morning")
+        send_text(connection, "good morning")
         connection.response.create()
         events = until(connection, "response.done")
     said = joined(events, "response.text.delta")
@@ -299,7 +299,7 @@ def test_a_beta_client_has_its_tool_called(client: openai.OpenAI, model: str) ->
     with client.beta.realtime.connect(model=model) as connection:
         tool: Any = WEATHER
         connection.session.update(session={"modalities": ["text"], "tools": [tool], "tool_choice": "auto"})
-        says(connection, "What is the weather in Paris?")
+        send_text(connection, "What is the weather in Paris?")
         connection.response.create()
         events = until(connection, "response.done")
         (item,) = events[-1]["response"]["output"]

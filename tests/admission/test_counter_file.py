@@ -16,7 +16,7 @@ import pytest
 from tornado_gate.admission import counter_file
 from tornado_gate.admission.bounds import make_bound
 from tornado_gate.admission.counter_file import FIRST_CAPACITY, CounterFile
-from tornado_gate.admission.counters import WINDOW
+from tornado_gate.admission.counters import OPEN_REQUESTS, TOTAL, WINDOW
 from tornado_gate.admission.embedded import EmbeddedStore
 from tornado_gate.admission.store import StoreUnavailable
 from tornado_gate.ledger.spending import Used, find_period
@@ -232,7 +232,7 @@ def test_a_failed_change_does_not_keep_the_lock_from_other_processes(tmp_path: P
 
 def open_file(path: Path) -> CounterFile:
     file = CounterFile(path)
-    file.open()
+    assert file.open()
     return file
 
 
@@ -276,3 +276,54 @@ def test_a_process_waits_for_the_lock_and_then_opens_the_file_that_another_proce
     second.unlock()
     for file in (first, second):
         file.close()
+
+
+def test_a_process_that_starts_while_the_file_is_locked_does_not_wait(tmp_path: Path) -> None:
+    """The process that has locked it may be one that does not run."""
+    path = tmp_path / "counters"
+    first, second = open_file(path), CounterFile(path)
+    assert first.try_lock()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        assert not second.open()
+        assert not second.is_open
+    assert len(os.listdir("/proc/self/fd")) == before
+    first.unlock()
+    assert second.open()
+    assert find_slots(second, 3) == find_slots(first, 3)
+    for file in (first, second):
+        file.close()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tornado_gate.admission.counter_file import CounterFile
+from tornado_gate.admission.counters import OPEN_REQUESTS, TOTAL, WINDOW, add_open, add_to_window, advance_window
+file = CounterFile(Path(sys.argv[1]))
+assert file.open() and file.try_lock()
+window, requests = file.find_slot((1, 1), WINDOW), file.find_slot((2, 1), OPEN_REQUESTS)
+advance_window(file.words, window, 5_000)
+add_to_window(file.words, window, 5_000, 7)
+add_open(file.words, requests, 1, 3)
+file.words[window + TOTAL] += 90  # the sum is written, the bucket is not yet
+file.words[requests + TOTAL] += 90
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_change_in_the_middle_of_which_a_process_was_killed_does_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "counters"
+    assert subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False).returncode == -9
+    file = open_file(path)
+    for _ in range(2):
+        assert file.try_lock(), "the lock ended with its process"
+        bases = file.find_slot((1, 1), WINDOW), file.find_slot((2, 1), OPEN_REQUESTS)
+        assert [file.words[base + TOTAL] for base in bases] == [7, 3]
+        for base in bases:
+            file.words[base + TOTAL] += 90
+        file.unlock(is_whole=False)  # the next one repairs it again
+    assert file.try_lock()
+    assert [file.words[base + TOTAL] for base in bases] == [7, 3]
+    file.unlock()
+    file.close()

@@ -18,10 +18,14 @@ from tornado_gate.codec.fields import (
     Number,
     Object,
     OneOf,
+    Reference,
     String,
     check,
+    make_request_reference_reader,
 )
 from tornado_gate.errors import InvalidField
+from tornado_gate.testing.calls import wire_request
+from tornado_gate.types import Route
 
 
 def refuse_seven(value: Any) -> None:
@@ -117,3 +121,35 @@ def test_a_schema_with_more_than_fields_is_still_obeyed(schema: BodySchema, body
     with pytest.raises(InvalidField) as caught:
         check(schema, body)
     assert caught.value.param == path
+
+
+class _FileSchema(BodySchema):
+    file_id = String(required=True, refers=Reference(kind="file"))
+
+
+class _HoldingSchema(BodySchema):
+    model = String(required=True)
+    parts = Array(Object(_FileSchema))
+    thread = OneOf(by_type={str: String(refers=Reference(kind="thread")), dict: Object(_FileSchema)})
+
+
+@pytest.mark.parametrize(
+    ("raw", "ids"),
+    [
+        (b'{"model": "m"}', []),
+        (b'{"model": "m", "parts": [{"file_id": "f"}]}', ["f"]),
+        (b'{"model": "m", "parts": [{"\\u0066ile_id": "f"}]}', ["f"]),
+        (b'{"model": "m", "thread": "t"}', ["t"]),
+        (b'{"model": "m", "parts": [{"file_id": "f"}], "text": "' + 5000 * b"x" + b'"}', ["f"]),
+        (b'{"model": "file_id"}', []),
+    ],
+)
+def test_references_are_found_in_every_spelling_of_their_names(raw: bytes, ids: list[str]) -> None:
+    route = Route("POST", "/v1/x", "chat")
+    found = make_request_reference_reader(_HoldingSchema)(None, wire_request(route, raw))
+    assert [reference.id for reference in found] == ids
+
+
+def test_references_are_found_in_a_form_which_has_no_raw_body() -> None:
+    wire = wire_request(Route("POST", "/v1/x", "chat", multipart="only"), {"thread": "t"}, form=True)
+    assert [found.id for found in make_request_reference_reader(_HoldingSchema)(None, wire)] == ["t"]

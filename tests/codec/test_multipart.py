@@ -71,7 +71,7 @@ def told(folder: Path, chunks: Sequence[bytes], content_type: str = TYPE) -> Tol
     return asyncio.run(main())
 
 
-def refused(folder: Path, *chunks: bytes, content_type: str = TYPE) -> GateError:
+def catch_refusal(folder: Path, *chunks: bytes, content_type: str = TYPE) -> GateError:
     with pytest.raises(GateError) as caught:
         told(folder, chunks, content_type)
     return caught.value
@@ -244,7 +244,7 @@ def test_a_body_that_does_not_begin_as_a_form_is_refused_before_it_is_all_sent(t
     ],
 )
 def test_what_is_no_form_is_a_400_that_says_so(tmp_path: Path, body: bytes) -> None:
-    error = refused(tmp_path, body)
+    error = catch_refusal(tmp_path, body)
     assert (error.status, error.code) == (400, "invalid_form")
 
 
@@ -261,7 +261,7 @@ def test_what_is_no_form_is_a_400_that_says_so(tmp_path: Path, body: bytes) -> N
     ],
 )
 def test_a_boundary_that_is_none_is_refused(tmp_path: Path, content_type: str) -> None:
-    error = refused(tmp_path, FORM, content_type=content_type)
+    error = catch_refusal(tmp_path, FORM, content_type=content_type)
     assert (error.status, error.code) == (400, "invalid_form")
 
 
@@ -313,7 +313,7 @@ def test_headers_are_read_whatever_their_case_and_the_media_type_without_paramet
 
 
 def test_a_field_that_is_not_utf_8_is_refused_by_its_name(tmp_path: Path) -> None:
-    error = refused(tmp_path, text("prompt", b"\xff\xfe") + END)
+    error = catch_refusal(tmp_path, text("prompt", b"\xff\xfe") + END)
     assert isinstance(error, InvalidField)
     assert error.param == "prompt"
 
@@ -324,7 +324,7 @@ def test_a_field_that_is_not_utf_8_is_refused_by_its_name(tmp_path: Path) -> Non
 def test_a_form_may_have_no_more_parts_than_allowed(tmp_path: Path) -> None:
     fields, _ = told(tmp_path, [text("x", "1") * form_parser.MAX_PARTS + END])
     assert len(fields) == form_parser.MAX_PARTS
-    assert isinstance(refused(tmp_path, text("x", "1") * 100_000 + END), TooLarge)
+    assert isinstance(catch_refusal(tmp_path, text("x", "1") * 100_000 + END), TooLarge)
 
 
 @pytest.mark.parametrize("chunk", [7, 1 << 20])
@@ -339,7 +339,7 @@ def test_a_form_may_have_no_more_parts_than_allowed(tmp_path: Path) -> None:
 )
 def test_headers_without_end_are_too_large_however_they_come(tmp_path: Path, head: bytes, chunk: int) -> None:
     form = part(head, b"1") + END
-    assert isinstance(refused(tmp_path, *cut(form, range(0, len(form), chunk))), TooLarge)
+    assert isinstance(catch_refusal(tmp_path, *cut(form, range(0, len(form), chunk))), TooLarge)
 
 
 def test_a_part_may_have_more_headers_than_anybody_needs(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_text_fields_are_limited_together_and_files_are_not(tmp_path: Path) -> N
     half = "x" * (multipart.MAX_FIELD_BYTES // 2)
     fields, files = told(tmp_path, [text("a", half) + text("b", half) + file("c", half.encode() * 3) + END])
     assert (len(fields), len(files)) == (2, 1)
-    assert isinstance(refused(tmp_path, text("a", half) + text("b", half + "x") + END), TooLarge)
+    assert isinstance(catch_refusal(tmp_path, text("a", half) + text("b", half + "x") + END), TooLarge)
 
 
 @pytest.mark.parametrize("size", [1000, 300_000])
@@ -432,7 +432,7 @@ def test_a_form_without_files_does_not_touch_the_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bad", [b"--b0\r\n" + CALLER + b"\r\n\r\n", b"--b0\r\nno header\r\n\r\n", text("x", b"\xff")])
 @pytest.mark.parametrize("size", [10, 3 * 1024 * 1024])
 def test_a_form_that_fails_midway_leaves_nothing(tmp_path: Path, bad: bytes, size: int) -> None:
-    error = refused(tmp_path, file("a", b"1" * size), file("b", b"1" * 10), bad + END)
+    error = catch_refusal(tmp_path, file("a", b"1" * size), file("b", b"1" * 10), bad + END)
     assert error.status == 400
     assert list(tmp_path.iterdir()) == []
 
@@ -452,7 +452,7 @@ def test_a_large_file_is_forgotten_in_a_thread(tmp_path: Path, monkeypatch: pyte
 
 def test_a_folder_that_is_a_file_is_storage_unavailable(tmp_path: Path) -> None:
     (tmp_path / "uploads").write_text("")
-    error = refused(tmp_path / "uploads", file("x", b"1") + END)
+    error = catch_refusal(tmp_path / "uploads", file("x", b"1") + END)
     assert isinstance(error, Unavailable)
     assert (error.status, error.code) == (503, "storage_unavailable")
     assert str(tmp_path) not in error.message
@@ -461,9 +461,9 @@ def test_a_folder_that_is_a_file_is_storage_unavailable(tmp_path: Path) -> None:
 FULL = """
 import asyncio, resource, sys
 from pathlib import Path
-from tests.codec.test_multipart import END, file, refused
+from tests.codec.test_multipart import END, catch_refusal, file
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, 1_500_000))
-error = refused(Path(sys.argv[1]), file("x", b"1" * 4_000_000) + END)
+error = catch_refusal(Path(sys.argv[1]), file("x", b"1" * 4_000_000) + END)
 print(type(error).__name__, error.status, error.code)
 """
 HALF = """

@@ -116,7 +116,7 @@ def got(source: FileSource, fetcher: FakeFetcher | None = None) -> ImageFile:
     return asyncio.run(read_image(call(fetcher), source, "image.0"))
 
 
-def refused(source: FileSource, fetcher: FakeFetcher | None = None) -> InvalidField:
+def catch_refusal(source: FileSource, fetcher: FakeFetcher | None = None) -> InvalidField:
     """What both the look at the header and the whole picture say of it, which must be the same."""
     with pytest.raises(InvalidField) as whole:
         got(source, fetcher)
@@ -194,24 +194,24 @@ def test_bytes_that_are_no_picture_are_a_400(beginning: bytes, noise: bytes, dec
 )
 def test_what_is_no_picture_or_too_large_a_one_is_refused(data: bytes, declared: str, code: str) -> None:
     for source in given_as(data, declared):
-        assert refused(source).code == code
+        assert catch_refusal(source).code == code
 
 
 def test_as_many_pixels_as_are_allowed_pass() -> None:
     assert got(File(announcing(8192, 8192))).width == 8192
-    assert refused(File(announcing(8192, 8193))).code == "image_too_large"
+    assert catch_refusal(File(announcing(8192, 8193))).code == "image_too_large"
 
 
 def test_a_file_of_too_many_bytes_is_refused_before_it_is_read() -> None:
-    assert refused(File(b"", said=MAX_BYTES + 1)).code == "image_too_large"
+    assert catch_refusal(File(b"", said=MAX_BYTES + 1)).code == "image_too_large"
     assert got(File(PNG, said=MAX_BYTES)).width == WIDTH
-    assert refused(Data(media_type="", base64="A" * (MAX_BYTES // 3 * 4 + 8))).code == "image_too_large"
+    assert catch_refusal(Data(media_type="", base64="A" * (MAX_BYTES // 3 * 4 + 8))).code == "image_too_large"
     huge = FakeFetcher(PNG + bytes(MAX_BYTES), "image/png")
-    assert refused(Link(url="https://site.test/a.png"), huge).code == "image_too_large"
+    assert catch_refusal(Link(url="https://site.test/a.png"), huge).code == "image_too_large"
 
 
 def test_a_message_shows_little_of_what_was_declared() -> None:
-    assert len(refused(File(PNG, "image/" + "x" * 10_000)).message) < 400
+    assert len(catch_refusal(File(PNG, "image/" + "x" * 10_000)).message) < 400
 
 
 def test_a_picture_at_an_address_is_fetched() -> None:
@@ -223,12 +223,12 @@ def test_a_picture_at_an_address_is_fetched() -> None:
 
 def test_what_was_fetched_is_looked_at_too() -> None:
     link, avif = Link(url="https://site.test/a"), b"\0\0\0\x20ftypavif\0\0\0\0avifmif1"
-    assert refused(link, FakeFetcher(avif, "image/avif")).code == "wrong_media_type"
-    assert refused(link, FakeFetcher(announcing(60_000, 60_000), "image/png")).code == "image_too_large"
+    assert catch_refusal(link, FakeFetcher(avif, "image/avif")).code == "wrong_media_type"
+    assert catch_refusal(link, FakeFetcher(announcing(60_000, 60_000), "image/png")).code == "image_too_large"
 
 
 def test_an_address_is_refused_where_nothing_fetches_it() -> None:
-    assert "is a URL" in refused(Link(url="https://site.test/a")).message
+    assert "is a URL" in catch_refusal(Link(url="https://site.test/a")).message
 
 
 def test_an_address_is_not_looked_at_before_it_is_fetched() -> None:
@@ -301,7 +301,7 @@ def test_what_is_not_base64_is_refused_by_its_field(text: str) -> None:
     with pytest.raises(InvalidField) as caught:
         decoded(text)
     assert (caught.value.param, caught.value.code) == ("image", "invalid_base64")
-    assert refused(Data(media_type="image/png", base64=text)).code == "invalid_base64"
+    assert catch_refusal(Data(media_type="image/png", base64=text)).code == "invalid_base64"
 
 
 def test_base64_that_goes_wrong_late_is_refused_when_it_is_decoded() -> None:

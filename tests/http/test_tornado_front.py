@@ -7,7 +7,6 @@ import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
-import pytest
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketHandler
@@ -158,7 +157,6 @@ def test_the_time_for_the_first_head_does_not_end_a_connection_that_has_had_a_re
     run(test)
 
 
-@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the kernel of another system has no such limit")
 def test_a_client_that_does_not_read_is_disconnected() -> None:
     async def test() -> None:
         async with serve(Times(stall_seconds=0.5)) as served:

@@ -72,7 +72,7 @@ async def answered(pool: upstream.Pool, sender: Sender, **outgoing: Any) -> Asyn
         yield await upstream.call_upstream(call, UpstreamRequest(url=raw.url, **{"json": {}, **outgoing}))
 
 
-async def refused(pool: upstream.Pool, sender: Sender, read: Read, **fields: Any) -> UpstreamError:
+async def catch_refusal(pool: upstream.Pool, sender: Sender, read: Read, **fields: Any) -> UpstreamError:
     """The error with which reading the answer ends, after the connection was closed."""
     async with serving(sender) as raw:
         async with AsyncExitStack() as closing:
@@ -110,7 +110,7 @@ async def test_an_answer_without_an_end_is_given_up(
     pool: upstream.Pool, read: Read, operation: str, content_type: str, key: str, most: int
 ) -> None:
     sender = Sender(endless(b'data: {"a": 1}\n\n' * 4096), Content_Type=content_type)
-    error = await refused(pool, sender, read, operation=operation)
+    error = await catch_refusal(pool, sender, read, operation=operation)
     assert (error.status, error.code) == (502, "upstream_answer_too_large")
     assert key in error.message
     assert str(most) in error.message
@@ -120,7 +120,7 @@ async def test_an_answer_without_an_end_is_given_up(
 @pytest.mark.gen_test(timeout=60)
 async def test_an_answer_that_announces_too_much_is_not_read(pool: upstream.Pool) -> None:
     sender = Sender(iter(()), Content_Type="application/json", Content_Length=str(2 * MIB + 1), Connection="")
-    error = await refused(pool, sender, UpstreamResponse.read)
+    error = await catch_refusal(pool, sender, UpstreamResponse.read)
     assert error.code == "upstream_answer_too_large"
 
 
@@ -129,7 +129,7 @@ async def test_a_bound_may_be_smaller_than_what_arrives_with_the_head(pool: upst
     pool.limits = LimitsConfig(answer_bytes=10)
     whole = iter([b"4\r\n1234\r\n4\r\n5678\r\n4\r\n9012\r\n0\r\n\r\n"])
     sender = Sender(whole, Transfer_Encoding="chunked")
-    error = await refused(pool, sender, UpstreamResponse.read)
+    error = await catch_refusal(pool, sender, UpstreamResponse.read)
     assert error.code == "upstream_answer_too_large"
 
 
@@ -160,7 +160,7 @@ def pack(coding: str, size: int) -> bytes:
 async def test_a_small_body_that_inflates_to_much_is_given_up(pool: upstream.Pool, coding: str, read: Read) -> None:
     pool.limits = LimitsConfig()
     sender = Sender(iter([pack(coding, 16 * MIB)]), Content_Encoding=coding)
-    error = await refused(pool, sender, read)
+    error = await catch_refusal(pool, sender, read)
     assert (error.status, error.code) == (502, "upstream_compression_too_high")
 
 
@@ -169,7 +169,7 @@ async def test_the_size_of_an_answer_counts_after_decompression(pool: upstream.P
     body = orjson.dumps([number * 7919 % 10007 for number in range(500_000)])
     packed = gzip.compress(body, compresslevel=1)
     assert len(packed) < LIMITS.answer_bytes < len(body)
-    error = await refused(pool, Sender(iter([packed]), Content_Encoding="gzip"), UpstreamResponse.read)
+    error = await catch_refusal(pool, Sender(iter([packed]), Content_Encoding="gzip"), UpstreamResponse.read)
     assert error.code == "upstream_answer_too_large"
 
 
@@ -178,7 +178,7 @@ async def test_the_size_of_an_answer_counts_after_decompression(pool: upstream.P
 async def test_other_and_several_codings_are_refused_before_the_body(pool: upstream.Pool, coding: str) -> None:
     body = gzip.compress(gzip.compress(b"{}"))
     sender = Sender(iter([body]), Content_Encoding=coding)
-    error = await refused(pool, sender, UpstreamResponse.read)
+    error = await catch_refusal(pool, sender, UpstreamResponse.read)
     assert error.status == 502
     assert "not valid HTTP" in error.message
 
@@ -223,7 +223,7 @@ async def test_json_with_too_many_values_is_given_up_before_it_is_parsed(pool: u
     pool.limits = LimitsConfig(answer_bytes=1024 * MIB)
     sender = Sender(endless(value * 100_000), Content_Type="application/json")
     sender.head += b"["
-    error = await refused(pool, sender, UpstreamResponse.read_json)
+    error = await catch_refusal(pool, sender, UpstreamResponse.read_json)
     assert (error.status, error.code) == (502, "upstream_answer_too_complex")
 
 
@@ -250,7 +250,7 @@ async def test_an_event_without_an_end_is_given_up(pool: upstream.Pool, beginnin
     pool.limits = LimitsConfig()
     sender = Sender(endless(b"x" * MIB), Content_Type=SSE)
     sender.head += beginning
-    error = await refused(pool, sender, read)
+    error = await catch_refusal(pool, sender, read)
     assert (error.status, error.code) == (502, "upstream_event_too_large")
     assert sender.given < 48 * MIB
 
@@ -267,7 +267,7 @@ async def test_an_event_with_too_many_values_is_given_up(
     sender = Sender(iter([b"[]," * (MAX_CONTAINERS + UNCOUNTED_BYTES), end]), Content_Type=SSE)
     pool.limits = LimitsConfig()
     sender.head += beginning
-    error = await refused(pool, sender, read)
+    error = await catch_refusal(pool, sender, read)
     assert error.code == "upstream_answer_too_complex"
 
 

@@ -41,8 +41,12 @@ def test_a_limited_key_may_not_name_another_model(model: str) -> None:
     check_other_models(Caller(id="k", account="a"), route_members.CHAT_MODELS, body)
 
 
-def test_a_message_that_is_no_json_is_left_to_the_format() -> None:
-    check_message(LIMITED, route_members.REALTIME_MODELS, "{")
+def test_a_message_of_a_session_is_checked_unless_it_is_no_json() -> None:
+    """The format refuses what is no JSON."""
+    message = '{"type": "session.update", "session": {"audio": {"input": {"transcription": {"model": "other"}}}}}'
+    with pytest.raises(NotAllowed, match="other"):
+        check_message(LIMITED, route_members.REALTIME_MODELS, message)
+    check_message(LIMITED, route_members.REALTIME_MODELS, message[:-1])
 
 
 def test_a_body_with_very_many_members_is_walked_fast() -> None:

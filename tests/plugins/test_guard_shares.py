@@ -75,7 +75,11 @@ keys:
 """
 LANES = [("chat", "to-o"), ("chat", "to-a"), ("messages", "to-a"), ("messages", "to-o")]
 LIMITS = "review_timeout: 0.5, review_timeout_per_mb: 0.1"
-WORST = "a@" * 5_000_000
+
+
+def make_worst_text() -> str:
+    """Ten megabytes that take `redact` the longest."""
+    return "a@" * 5_000_000
 
 
 class Site:
@@ -133,7 +137,7 @@ def find_unmasked(site: Site) -> list[str]:
 
 def test_a_text_that_hangs_in_a_guard_harms_its_account_only(serve: Callable[..., Site]) -> None:
     site = serve(f"{{required: true, {LIMITS}}}", "{required: true}")
-    worst = f"{WORST} asked-hang"  # redact reads ten megabytes of the worst text first
+    worst = f"{make_worst_text()} asked-hang"  # redact reads ten megabytes of the worst text first
     with ThreadPoolExecutor(2) as pool:
         hanging = pool.submit(site.send, "ann", worst)
         spinning = pool.submit(site.send, "eve", "x" * 100_000 + " asked-spin")
@@ -164,7 +168,7 @@ def test_a_text_that_hangs_in_a_guard_harms_its_account_only(serve: Callable[...
 def test_the_worst_text_for_redact_is_reviewed_in_time(serve: Callable[..., Site]) -> None:
     site = serve("false", "{required: true}")
     site.script(LANES[0], "Hi")
-    answered = site.send("ann", f"{WORST} ann@example.com")
+    answered = site.send("ann", f"{make_worst_text()} ann@example.com")
     assert answered.status_code == 200, answered.text
     assert site.upstream.requests[0].body.count(b"***") == 1
 

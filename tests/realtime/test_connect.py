@@ -119,7 +119,7 @@ async def event(client: ClientConnection) -> dict[str, Any]:
     return told
 
 
-async def refused(gateway: Gateway, **rest: Any) -> tuple[int, dict[str, Any]]:
+async def catch_refusal(gateway: Gateway, **rest: Any) -> tuple[int, dict[str, Any]]:
     with pytest.raises(InvalidStatus) as caught:
         async with session(gateway, **rest):
             pass
@@ -331,7 +331,7 @@ def test_what_can_be_refused_is_refused_before_the_upgrade(
     gateway: Gateway, run: Any, how: dict[str, Any], status: int, code: str
 ) -> None:
     async def test(upstream: WsUpstream) -> None:
-        told_status, error = await refused(gateway, **how)
+        told_status, error = await catch_refusal(gateway, **how)
         if how.get("model") == "":
             assert told_status == 400
         else:
@@ -345,7 +345,7 @@ def test_what_can_be_refused_is_refused_before_the_upgrade(
 def test_an_upstream_that_refuses_is_an_http_status(gateway: Gateway, run: Any, status: int, answered: int) -> None:
     async def test(upstream: WsUpstream) -> None:
         upstream.refuses = status
-        told, error = await refused(gateway)
+        told, error = await catch_refusal(gateway)
         assert told == answered
         assert error["message"]
         assert "key-of-the-upstream" not in json.dumps(error)
@@ -380,7 +380,7 @@ def test_pages_of_the_gateway_itself_may_open_sessions_and_other_origins_may_not
             f"http://127.0.0.1:{int(port) - 1}", f"{gateway.url}/console/", f"http://evil.example/{gateway.url}", "null",
         )  # fmt: skip
         for other in strangers:
-            status, error = await refused(gateway, origin=other)
+            status, error = await catch_refusal(gateway, origin=other)
             assert (status, error["code"]) == (403, "origin_not_allowed"), other
         assert len(upstream.connections) == 3
 
@@ -401,7 +401,7 @@ def test_a_browser_sends_its_key_as_a_subprotocol(gateway: Gateway, run: Any) ->
 def test_no_more_sessions_than_a_key_may_have(gateway: Gateway, run: Any) -> None:
     async def test(upstream: WsUpstream) -> None:
         async with session(gateway), session(gateway), session(gateway):
-            assert (await refused(gateway))[0] == 429
+            assert (await catch_refusal(gateway))[0] == 429
             async with session(gateway, key=f"other-{KEY}") as client:
                 assert (await event(client))["type"] == "session.created"
         await upstream.until(lambda: all(one.closed.is_set() for one in upstream.connections))
@@ -764,7 +764,7 @@ def test_a_page_gets_a_key_of_its_own_for_one_model(gateway: Gateway, run: Any) 
     async def test(upstream: WsUpstream) -> None:
         async with session(gateway, key=made["value"]) as client:
             assert (await event(client))["type"] == "session.created"
-        status, error = await refused(gateway, key=made["value"], model="old-voice")
+        status, error = await catch_refusal(gateway, key=made["value"], model="old-voice")
         assert (status, error["code"]) == (403, "model_not_allowed")
 
     run(test)

@@ -37,7 +37,7 @@ start = message_sockets.start
 # The handshake
 
 
-async def refused(gateway: Gateway, **rest: Any) -> tuple[int, str]:
+async def catch_refusal(gateway: Gateway, **rest: Any) -> tuple[int, str]:
     with pytest.raises(InvalidStatus) as caught:
         async with session(gateway, **rest):
             pass
@@ -48,9 +48,9 @@ def test_a_handshake_is_refused_with_a_status(start: Start, http: str) -> None:
     gateway = start(http=http)
 
     async def play() -> None:
-        assert await refused(gateway, key="no-such-key-0123456") == (401, "invalid_api_key")
-        assert await refused(gateway, key=f"narrow-{KEY}") == (403, "not_allowed")
-        assert await refused(gateway, origin="https://evil.example") == (403, "origin_not_allowed")
+        assert await catch_refusal(gateway, key="no-such-key-0123456") == (401, "invalid_api_key")
+        assert await catch_refusal(gateway, key=f"narrow-{KEY}") == (403, "not_allowed")
+        assert await catch_refusal(gateway, origin="https://evil.example") == (403, "origin_not_allowed")
         for origin in ("https://app.example", gateway.url):  # that of conf, and that of the gateway's own pages
             async with session(gateway, origin=origin) as client:
                 await create(client, model="local-chat")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import tracemalloc
 from pathlib import Path
@@ -101,7 +102,7 @@ async def test_large_values_are_pruned_before_many_writes(store: MemoryStore, mo
     assert len(await fresh.get_many([str(number) for number in range(20)])) <= 7
 
 
-@pytest.mark.gen_test
+@pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("characters", [1, 400, 5000])
 async def test_the_cache_takes_no_more_memory_than_it_counts(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, characters: int
@@ -214,3 +215,19 @@ async def test_a_broken_file_fails_requests_about_groups(tmp_path: Path) -> None
         with pytest.raises(Unavailable) as caught:
             await work
         assert caught.value.code == "storage_unavailable"
+
+
+@pytest.mark.gen_test
+async def test_a_closed_store_has_no_file_open_and_opens_it_again(store: MemoryStore, tmp_path: Path) -> None:
+    ann = SharedMemory(store).get_account_memory("ann")
+    await ann.put("name", 1, 60)
+    assert list_open_files(tmp_path)
+    store.close()
+    assert list_open_files(tmp_path) == []
+    assert await SharedMemory(store).get_account_memory("ann").get("name") == 1
+    store.close()
+
+
+def list_open_files(folder: Path) -> list[str]:
+    links = [Path(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+    return [name for link in links if link.is_symlink() and (name := os.readlink(link)).startswith(str(folder))]

@@ -87,6 +87,15 @@ def test_a_thousand_limits_that_are_taken_back_need_one_timer():
     assert turning.is_empty
 
 
+def test_a_timer_that_an_earlier_limit_replaces_is_cancelled():
+    clock = Clock()
+    turning = TimerWheel(clock)
+    for when in (50, 40, 45, 30):
+        turning.add(when, Alarm(clock))
+        assert len(clock.open_timers) == 1
+    assert clock.open_timers[0].when == pytest.approx(30, abs=1 / SLOTS_PER_SECOND)
+
+
 def test_one_that_sets_its_next_limit_while_it_is_told_is_told_again():
     clock = Clock()
     turning = TimerWheel(clock)

@@ -213,3 +213,56 @@ def test_an_open_circuit_is_never_evicted(monkeypatch: pytest.MonkeyPatch) -> No
     clock.now += 10
     assert health.find_or_create(target("new"), "c") is not None
     assert gone == opened[:1]
+
+
+class SharedProbes:
+    """The probes of all processes: records what this one gives back."""
+
+    def __init__(self, *, is_free: bool) -> None:
+        self.is_free = is_free
+        self.released: list[tuple[str, str]] = []
+
+    def take_probe(self, name: tuple[str, str], now: float, until: float) -> bool:
+        return self.is_free
+
+    def release_probe(self, name: tuple[str, str]) -> None:
+        self.released.append(name)
+
+
+@pytest.mark.parametrize("is_free", [True, False])
+def test_a_process_gives_back_only_a_probe_that_it_has(is_free: bool) -> None:
+    clock = Clock()
+    breakers = CircuitBreakers(clock)
+    breakers.rules = RULES
+    breakers.probes = probes = SharedProbes(is_free=is_free)
+    circuit = breakers.find_or_create(target(), "a")
+    assert circuit is not None
+    for _ in range(3):
+        circuit.record_failure("a", clock(), RULES)
+    breakers.release_probe(target())
+    assert probes.released == [], "no probe was begun"
+    clock.now += 10
+    assert breakers.allows(target(), "a") == is_free
+    assert probes.released == []
+    for _ in range(2):
+        breakers.release_probe(target())
+        assert probes.released == ([("p", "m")] if is_free else []), "the other process still probes"
+
+
+def test_a_circuit_says_since_when_it_is_open() -> None:
+    circuit, clock = failing(2)
+    assert circuit.opened_at is None
+    circuit.record_failure("a", clock(), RULES)
+    assert circuit.opened_at == 1000.0
+    clock.now += 10
+    assert circuit.allows("a", clock())
+    circuit.record_failure("a", clock(), RULES, "timeout")
+    assert (circuit.opened_at, circuit.last_failure) == (1000.0, (1010.0, "timeout")), (
+        "a failed probe is no new beginning"
+    )
+    circuit.open(EVERYBODY, 1030.0, 1020.0, "lost")
+    assert (circuit.opened_at, circuit.last_failure) == (1000.0, (1020.0, "lost"))
+    circuit.record_success("a")
+    assert circuit.opened_at is None
+    circuit.open("a", 1050.0, 1040.0, "lost")
+    assert circuit.opened_at == 1040.0

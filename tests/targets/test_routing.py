@@ -86,6 +86,13 @@ def test_a_format_that_claims_a_request_gets_it() -> None:
     assert match("GET", "/v1/models")[0] is MODELS
 
 
+def test_an_error_of_a_path_is_rendered_by_the_format_that_has_it_without_a_claim() -> None:
+    assert TABLE.find_format("/v1/models") == "o", "not by the one that claims some requests"
+    assert TABLE.find_format("/v1/models/") == "o"
+    assert TABLE.find_format("/v1beta/models/a:generate") == "g"
+    assert TABLE.find_format("/none") == ""
+
+
 def test_two_formats_on_one_path_without_a_claim_are_a_conflict() -> None:
     with pytest.raises(RouteConflict, match="a and by b"):
         RouteTable([ServedRoute("a", CHAT), ServedRoute("b", CHAT)])

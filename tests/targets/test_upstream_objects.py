@@ -127,6 +127,33 @@ def test_a_whole_response_is_one_write(store: CountingStore) -> None:
     assert not is_known(store, "bob", TURN)
 
 
+@pytest.mark.parametrize("ids", [(), (("response", "resp_1"),)])
+def test_what_the_format_saves_is_saved_once_and_before_the_ids(
+    store: CountingStore, ids: tuple[tuple[str, str], ...]
+) -> None:
+    saves: list[int] = []
+
+    async def save() -> None:
+        saves.append(store.writes)
+
+    async def upstream() -> AsyncIterator[bytes]:
+        yield b"first"
+        issued.due = True
+        yield b"last"
+
+    issued = IssuedObjects(ids=list(ids), save=save)
+
+    async def run() -> list[bytes]:
+        call = call_of(store)
+        chunks = await record(call, issued, upstream())
+        await call.closing.aclose()
+        return chunks
+
+    assert asyncio.run(run()) == [b"first", b"last"]
+    assert saves == [0]
+    assert store.writes == len(ids)
+
+
 def test_a_stream_is_recorded_before_its_last_chunk_and_only_once(store: CountingStore) -> None:
     issued = IssuedObjects()
     seen: list[tuple[bytes, int]] = []

@@ -130,6 +130,32 @@ async def test_the_record_is_on_the_disk_before_its_name_and_the_name_before_the
     assert any(subject.startswith(str(store.disk.root / "keys")) for subject in before)
 
 
+@pytest.mark.gen_test
+async def test_a_record_that_is_replaced_is_durable_before_and_after_it_has_its_name(
+    store: FileTaskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await store.create(a_task(), None)
+    path, steps = record_file(store, made.id), list[str]()
+
+    def sync(descriptor: int) -> None:
+        name = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        steps.append("part" if name.parent.name == "tmp" else "folder" if name == path.parent else str(name))
+
+    def rename(source: Path, target: Path) -> None:
+        steps.append("named")
+        rename_file(source, target)
+
+    rename_file = os.rename
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "rename", rename)
+    lease = await store.acquire_lease(made.id)
+    assert lease is not None
+    steps.clear()
+    await store.save(replace(made, progress=5), lease)
+    assert steps == ["part", "named", "folder"]
+    lease.release()
+
+
 # Damage
 
 

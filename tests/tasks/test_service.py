@@ -31,6 +31,7 @@ ROUTE = types.Route("POST", "/films", "videos")
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+STATES = ("running", "queued")
 SECRET = "key-that-must-never-be-on-the-disk"
 
 
@@ -326,3 +327,45 @@ def test_a_task_that_is_created_while_the_engine_looks_starts_at_once(
         await world.wait_for_calls(1)
 
     run(tmp_path, test, FilmProvider())
+
+
+def test_the_metrics_have_the_running_and_waiting_tasks_and_the_age_of_the_oldest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_000_000_000.0]
+    monkeypatch.setattr("time.time", lambda: now[0])
+
+    async def test(world: World) -> None:
+        assert read_task_metrics(world) == {}
+        for seconds in (100, 30, 0):
+            await world.create(prompt=str(seconds))
+            now[0] += seconds
+        await wait_for_active_tasks(world, 3)
+        assert read_task_metrics(world) == {"running": 1.0, "queued": 2.0, "oldest": 130.0}
+
+    run(tmp_path, test, FilmProvider(), concurrency=1)
+
+
+async def wait_for_active_tasks(world: World, count: int) -> None:
+    """Wait until the engine has seen so many tasks that have not ended."""
+    engine, looked = world.services.tasks.engine, asyncio.Event()
+    count_active = engine.on_look
+
+    def note_look() -> None:
+        count_active()
+        looked.set()
+
+    engine.on_look = note_look
+    while len(engine.queues.active) != count:
+        looked.clear()
+        engine.wake()
+        await looked.wait()
+
+
+def read_task_metrics(world: World) -> dict[str, float]:
+    """The numbers of tasks by state, and the age of the oldest."""
+    lines = world.services.gate.metrics.render()[0].decode().splitlines()
+    values = {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines) if name[:1] != "#"}
+    found = {state: values.get(f'tornado_gate_open_video_tasks{{provider="fake",state="{state}"}}') for state in STATES}
+    found["oldest"] = values.get("tornado_gate_video_oldest_seconds")
+    return {name: value for name, value in found.items() if value}

@@ -19,7 +19,11 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, ResponseStartLine
 from tornado.testing import bind_unused_port
 
 from tornado_gate.http.fetch import Fetcher, FetchRules, PostFailed
+from tornado_gate.tasks.record import TaskRecord
+from tornado_gate.tasks.webhook_secrets import WebhookSecretError
 from tornado_gate.tasks.webhook_sender import (
+    ATTEMPTS,
+    WebhookSender,
     build_payload,
     compute_pause,
     deliver,
@@ -250,3 +254,54 @@ def test_eight_attempts_take_about_an_hour_and_each_pause_is_longer_or_the_longe
 def test_webhooks_that_failed_together_do_not_come_back_together() -> None:
     assert (compute_pause(3, lambda: 0.0), compute_pause(3, lambda: 1.0)) == (pytest.approx(81), pytest.approx(99))
     assert len({compute_pause(7) for _ in range(10)}) > 1
+
+
+# Attempts
+
+
+class Secrets:
+    """The secrets of accounts: `secret` for all of them, none, or a fault."""
+
+    def __init__(self, secret: str | Exception | None = SECRET) -> None:
+        self.secret = secret
+        self.is_closed = False
+
+    def get(self, account: str) -> list[str]:
+        if isinstance(self.secret, Exception):
+            raise self.secret
+        return [] if self.secret is None else [self.secret]
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+async def attempt(post: Post, secrets: Secrets, attempts: int) -> float | None:
+    record = TaskRecord(
+        id=TASK.id, account="a", model="m", provider="p", upstream_model="m", created_at=1.0, deadline=2.0, request={},
+        status="completed", webhook={"url": "https://site.test/hook", "attempts": attempts},
+    )  # fmt: skip
+    sender: Any = WebhookSender(post, secrets)  # type: ignore[arg-type]
+    pause: float | None = await sender.send(record)
+    assert await sender.is_off("a") == (secrets.secret is None)
+    sender.close()
+    assert secrets.is_closed
+    return pause
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("attempts", range(ATTEMPTS))
+async def test_the_pause_after_an_attempt_that_failed_counts_it(attempts: int) -> None:
+    pause = await attempt(Post(500), Secrets(), attempts)
+    usual = compute_pause(attempts + 1, lambda: 0.5)
+    assert pause is None if usual is None else pause == pytest.approx(usual, rel=0.11)
+    assert (pause is None) == (attempts + 1 == ATTEMPTS)
+
+
+@pytest.mark.gen_test
+async def test_a_webhook_that_was_delivered_or_is_off_is_not_repeated_and_one_that_cannot_be_signed_is() -> None:
+    delivered, off, unsigned = Post(204), Post(), Post()
+    assert await attempt(delivered, Secrets(), 0) is None
+    assert len(delivered.sent) == 1
+    assert await attempt(off, Secrets(None), 0) is None
+    assert await attempt(unsigned, Secrets(WebhookSecretError("the file is damaged")), 0) is not None
+    assert off.sent == unsigned.sent == []

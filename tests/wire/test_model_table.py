@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.model_table import MAX_CACHED_NAMES, ModelRow, ModelTable, build_table, load_rows, read_rules
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
-TABLES = sorted(path.parent.name for path in PLUGINS.glob("*/tornado_gate_*/models.yaml"))
+TABLES = sorted(path.relative_to(PLUGINS).as_posix() for path in PLUGINS.glob("*/tornado_gate_*/**/models.yaml"))
 
 
 def row(*match: str, source: str = "s", **facts: Any) -> ModelRow:
@@ -101,17 +102,27 @@ def test_a_fault_in_the_file_names_the_row(text: str, tmp_path: Path, monkeypatc
     assert caught.value.faults[0][0][0] == "models.yaml"
 
 
-@pytest.mark.parametrize("package", TABLES)
-def test_a_plugin_ships_its_table(package: str) -> None:
+@pytest.mark.parametrize("table", TABLES)
+def test_a_plugin_ships_its_table(table: str) -> None:
     """The file is package data, so that it is in the wheel and not only in the repository."""
-    setup = next(PLUGINS.glob(f"*/{package}")).parent / "setup.py"
-    assert '"models.yaml"' in setup.read_text(encoding="utf-8")
-    assert "PyYAML" in setup.read_text(encoding="utf-8")
-    assert resources.files(import_module(package)).joinpath("models.yaml").is_file()
+    plugin, *folders, name = Path(table).parts
+    package = ".".join(folders)
+    arguments = read_setup_arguments(PLUGINS / plugin / "setup.py")
+    assert name in arguments["package_data"][package]
+    assert any(requirement.startswith("PyYAML") for requirement in arguments["install_requires"])
+    assert resources.files(import_module(package)).joinpath(name).is_file()
 
 
-@pytest.mark.parametrize("package", TABLES)
-def test_every_row_says_where_its_facts_are_from(package: str) -> None:
-    rows = yaml.safe_load(next(PLUGINS.glob(f"*/{package}/models.yaml")).read_text(encoding="utf-8"))
+@pytest.mark.parametrize("table", TABLES)
+def test_every_row_says_where_its_facts_are_from(table: str) -> None:
+    rows = yaml.safe_load((PLUGINS / table).read_text(encoding="utf-8"))
     assert rows[0]["match"] == "*"
-    assert all(len(one["source"]) > 10 for one in rows)
+    assert [row["match"] for row in rows if len(row["source"]) <= 10] == []
+
+
+def read_setup_arguments(path: Path) -> dict[str, Any]:
+    """The literal arguments of the call of `setup`."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    call = next(call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "setup")
+    shipped = {"package_data", "install_requires"}
+    return {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg in shipped}

@@ -74,20 +74,23 @@ class CounterFile:
         self._map: mmap.mmap | None = None
         self._bases: dict[tuple[int, int], int] = {}
 
-    def open(self) -> None:
-        """Open the file, and create it if it is missing. May wait for other processes."""
+    def open(self) -> bool:
+        """Open the file, and create it if it is missing. Return False while another process has locked it."""
         make_folder(self.path.parent)
         self._descriptor = open_private(self.path, os.O_RDWR | os.O_CREAT)
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not self._is_complete():
                 _write_empty(self._descriptor, FIRST_CAPACITY)
             self._map_memory()
-        except BaseException:  # the disk may be full, for example; the next call tries again
+        except BaseException as error:  # the disk may be full, for example; the next call tries again
             os.close(self._descriptor)
             self._descriptor = -1
+            if isinstance(error, BlockingIOError):
+                return False
             raise
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        return True
 
     def _is_complete(self) -> bool:
         head = os.pread(self._descriptor, 2 * 8, 0)
@@ -134,7 +137,7 @@ class CounterFile:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def _open_larger(self) -> None:
-        """Open the larger file that another process has made."""
+        """Open the larger file that another process has made, now or when it is next used."""
         status = self.path.stat() if self.path.exists() else None
         if status is not None and status.st_ino == os.fstat(self._descriptor).st_ino:
             self.words[_MOVED] = 0  # the other process died before it had put the larger file in place

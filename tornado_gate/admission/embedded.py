@@ -306,10 +306,8 @@ class EmbeddedStore:
     def _try_lock(self) -> bool:
         """Lock the file, and apply the noted changes. Return False while another process has it. Raises StoreUnavailable."""
         try:
-            if not self._file.is_open:
-                self._file.open()
             for _ in range(TRIES):
-                if self._file.try_lock():
+                if (self._file.is_open or self._file.open()) and self._file.try_lock():
                     self._apply_under_lock()
                     return True
                 time.sleep(SPIN_SECONDS)

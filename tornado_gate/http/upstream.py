@@ -131,7 +131,8 @@ async def call_upstream(call: Call, outgoing: UpstreamRequest, *, redirected: bo
         answer = await client.request(outgoing.method, outgoing.url, outgoing.headers, body, usual, exact=exact)
     except (HttpClientError, ValueError) as error:
         raise connection_error(call.target.provider, error) from error
-    return await _receive(call, outgoing, answer)
+    response = _receive(call, outgoing, answer)
+    return await _handle_status(call, outgoing, answer) if response is None else response
 
 
 def begin_call(call: Call, outgoing: UpstreamRequest) -> HttpResponse | None:
@@ -169,7 +170,8 @@ async def end_call(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) 
         raise connection_error(call.target.provider, broken) from broken
     except HttpClientError as error:
         raise connection_error(call.target.provider, error) from error
-    return await _receive(call, outgoing, answer)
+    response = _receive(call, outgoing, answer)
+    return await _handle_status(call, outgoing, answer) if response is None else response
 
 
 def take_whole_response(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse | None:
@@ -182,8 +184,11 @@ def take_whole_response(call: Call, outgoing: UpstreamRequest, answer: HttpRespo
     return UpstreamResponse(headers=answer.headers, chunks=BufferedBody(body), provider=call.target.provider)
 
 
-async def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse:
-    """Return the upstream's response when its head has arrived. Raises as `call_upstream`."""
+def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse | None:
+    """Return the upstream's response, whose head has arrived; None for a status that `_handle_status` handles.
+
+    Raises as `call_upstream`.
+    """
     provider = call.target.provider
     if not answer.headers.get("content-type", "").isascii():  # relayed, and the gateway's headers are Latin-1
         answer.close()
@@ -193,7 +198,7 @@ async def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) 
         raise upstream_errors.partial_answer(provider)
     if answer.status >= 300:
         call.closing.callback(answer.close)
-        return await _handle_status(call, outgoing, answer)
+        return None
     try:
         answer.limit_size(_choose_size_bound(call, outgoing, answer.headers))
         body = answer.take_complete_body()

@@ -159,14 +159,22 @@ async def call_provider(
         outgoing = await provider.translate_request(call, request)
     call.progress.send()
     incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
-    return read_events(call, provider, request, incoming, deadlines)
+    events = translate_response(call, provider, request, incoming, deadlines)
+    return check_response(call, provider, request, events, deadlines)
 
 
-def read_events(
+def translate_response(
     call: Call, provider: ProviderLane, request: Request, incoming: UpstreamResponse, deadlines: Deadlines
 ) -> AsyncIterator[StreamEvent]:
-    """Return the events of a response, with events and time limits checked."""
+    """Return the provider's events, which are not checked yet."""
     if not isinstance(incoming.chunks, BufferedBody):
         incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks, incoming.reader))
-    events = deadlines.limit_gaps(provider.translate_response(call, request, incoming), provider.as_plugin_error)
+    return provider.translate_response(call, request, incoming)
+
+
+def check_response(
+    call: Call, provider: ProviderLane, request: Request, events: AsyncIterator[StreamEvent], deadlines: Deadlines
+) -> AsyncIterator[StreamEvent]:
+    """Return `events`, with their order, their fields and their time limits checked."""
+    events = deadlines.limit_gaps(events, provider.as_plugin_error)
     return check_events(events, provider.record_wrong_event, partial(redact_error, call.target), type(request))

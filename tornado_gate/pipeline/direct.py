@@ -8,14 +8,14 @@ on where these have stopped: with the steps of `pipeline.py`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from tornado_gate.admission.estimates import begin_charge
 from tornado_gate.errors import GateError
 from tornado_gate.http import upstream
 from tornado_gate.http.client.response import HttpResponse
-from tornado_gate.pipeline import pipeline
-from tornado_gate.pipeline.attempts import end_failed, make_deadlines, note_begun, read_events
+from tornado_gate.pipeline import pipeline, whole_answers
+from tornado_gate.pipeline.attempts import check_response, end_failed, make_deadlines, note_begun
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.own_links import MARK
 from tornado_gate.pipeline.pipeline import PreparedAnswer
@@ -23,6 +23,7 @@ from tornado_gate.pipeline.plans import Plan
 from tornado_gate.pipeline.request_cache import RequestCache
 from tornado_gate.pipeline.server_tool_parts import has_server_tools
 from tornado_gate.pipeline.signatures import restore_without_memory
+from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS
@@ -33,6 +34,7 @@ from tornado_gate.types import (
     ChatRequest,
     Reply,
     Request,
+    StreamEvent,
     UpstreamRequest,
     UpstreamResponse,
     VerbatimRequest,
@@ -58,25 +60,19 @@ def may_begin(gate: Gate, plan: Plan, call: Call, wire: WireRequest) -> bool:
 class DirectAttempt:
     """The only attempt of `call`, at the target of its plan."""
 
-    __slots__ = (
-        "_begun_at",
-        "_failure",
-        "_forwarded",
-        "_gate",
-        "_incoming",
-        "_is_streamed",
-        "_on_change",
-        "_outgoing",
-        "_reply",
-        "_request",
-        "_response",
-        "_slot",
-        "_wheel",
-        "_wire",
-        "call",
-        "closing",
-        "plan",
-    )
+    # The state of an attempt that has just begun; a class attribute costs nothing until it changes.
+    _forwarded: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = None
+    _request: Request | Awaitable[Request] | None = None
+    _incoming: UpstreamResponse | None = None
+    _outgoing: UpstreamRequest | Awaitable[UpstreamRequest] | None = None
+    _response: HttpResponse | None = None
+    _events: AsyncIterator[StreamEvent] | None = None
+    _reply: Reply | None = None
+    _failure: GateError | None = None
+    _begun_at: float | None = None
+    _is_streamed = False
+    _slot: int | None = None
+    _wheel: TimerWheel | None = None
 
     def __init__(
         self,
@@ -97,17 +93,6 @@ class DirectAttempt:
         self.closing = closing
         self._wire = wire
         self._on_change: Callable[[], None] | None = on_change
-        self._forwarded: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = None
-        self._request: Request | Awaitable[Request] | None = None
-        self._incoming: UpstreamResponse | None = None
-        self._outgoing: UpstreamRequest | Awaitable[UpstreamRequest] | None = None
-        self._response: HttpResponse | None = None
-        self._reply: Reply | None = None
-        self._failure: GateError | None = None
-        self._begun_at: float | None = None
-        self._is_streamed = False
-        self._slot: int | None = None
-        self._wheel: TimerWheel | None = None
 
     def begin(self) -> bool:
         """Send the request. Return False if `run` must go on immediately."""
@@ -163,23 +148,39 @@ class DirectAttempt:
     def finish(self) -> Reply | None:
         """Return the reply if the response has arrived whole. Return None if `run` must go on."""
         self._stop_waiting()
-        call, forwarded, outgoing, response = self.call, self._forwarded, self._outgoing, self._response
+        outgoing, response = self._outgoing, self._response
         if self._failure is not None or response is None:
             return None
         assert isinstance(outgoing, UpstreamRequest)
-        incoming = self._incoming = upstream.take_whole_response(call, outgoing, response)
-        if incoming is None or type(forwarded) is not VerbatimRequest:
+        incoming = self._incoming = upstream.take_whole_response(self.call, outgoing, response)
+        if incoming is None:
             return None
         try:
-            reply = self.plan.wire_format.forward_response(call, forwarded, incoming)
+            reply = self._forward(incoming) if self.plan.is_verbatim else self._translate(incoming)
         except GateError as error:
             self._failure = error
             return None
+        return reply if self.closing.is_empty else None
+
+    def _forward(self, incoming: UpstreamResponse) -> Reply | None:
+        """Step 6 in the verbatim lane. Return None if something must be recorded, or read of the reply. Raises GateError."""
+        call, forwarded = self.call, self._forwarded
+        assert isinstance(forwarded, VerbatimRequest)
+        reply = self._reply = self.plan.wire_format.forward_response(call, forwarded, incoming)
         if forwarded.issued is not None or type(reply.chunks) is not BufferedBody or not self.closing.is_empty:
-            self._reply = reply
             return None
         outcomes.note_success(self._gate.health, call)
         return reply
+
+    def _translate(self, incoming: UpstreamResponse) -> Reply | None:
+        """Step 6 in the common lane, like `_forward`."""
+        call, plan, request = self.call, self.plan, self._request
+        assert isinstance(request, ChatRequest)
+        events = self._events = plan.lane.translate_response(call, request, incoming)
+        reply = self._reply = whole_answers.make_reply(
+            self._gate, call, plan.wire_format, plan.provider, request, events
+        )
+        return reply if reply is not None and whole_answers.is_complete(reply) else None
 
     def on_timer(self) -> None:
         """The response has not begun in time. The timer wheel calls this."""
@@ -222,29 +223,34 @@ class DirectAttempt:
             raise self._failure
         if self._response is None:
             return await self._send()
-        gate, call, plan, forwarded, outgoing = self._gate, self.call, self.plan, self._forwarded, self._outgoing
+        call, plan, outgoing, incoming = self.call, self.plan, self._outgoing, self._incoming
         assert isinstance(outgoing, UpstreamRequest)
         deadlines = make_deadlines(call, streaming=self._is_streamed, begun_at=self._begun_at)
-        incoming = self._incoming
         if incoming is None:
             incoming = await deadlines.wait_for_first_event(plan.lane.end_call(call, outgoing, self._response))
-        if isinstance(forwarded, VerbatimRequest):
-            if self._reply is None:
-                reply = await pipeline.forward_response(
-                    gate, call, plan.wire_format, plan.lane, forwarded, incoming, deadlines
-                )
-            else:
-                reply = await pipeline.finish_forwarding(
-                    gate, call, plan.wire_format, forwarded, self._reply, deadlines
-                )
-        else:
-            request = self._request
-            assert isinstance(request, ChatRequest)
-            events = read_events(call, plan.lane, request, incoming, deadlines)
-            reply = await pipeline.answer_with_events(
-                gate, call, plan.wire_format, plan.provider, request, events, deadlines
+        finish = self._finish_forwarding if plan.is_verbatim else self._finish_translating
+        return PreparedAnswer(call, await finish(incoming, deadlines))
+
+    async def _finish_forwarding(self, incoming: UpstreamResponse, deadlines: Deadlines) -> Reply:
+        call, wire_format, forwarded, reply = self.call, self.plan.wire_format, self._forwarded, self._reply
+        assert isinstance(forwarded, VerbatimRequest)
+        if reply is None:
+            reply = pipeline.forward_response(call, wire_format, self.plan.lane, forwarded, incoming, deadlines)
+        return await pipeline.finish_forwarding(self._gate, call, wire_format, forwarded, reply, deadlines)
+
+    async def _finish_translating(self, incoming: UpstreamResponse, deadlines: Deadlines) -> Reply:
+        gate, call, plan, request = self._gate, self.call, self.plan, self._request
+        assert isinstance(request, ChatRequest)
+        if self._reply is not None:
+            if whole_answers.is_complete(self._reply):
+                return self._reply
+            return await pipeline.finish_reply(gate, call, plan.wire_format, self._reply, deadlines)
+        if self._events is None:
+            return await pipeline.finish_common_lane(
+                gate, call, plan.wire_format, plan.provider, request, incoming, deadlines
             )
-        return PreparedAnswer(call, reply)
+        events = check_response(call, plan.lane, request, self._events, deadlines)
+        return await pipeline.finish_events(gate, call, plan.wire_format, plan.provider, request, events, deadlines)
 
     async def _send(self) -> PreparedAnswer:
         """Go on with an attempt that has not been sent."""

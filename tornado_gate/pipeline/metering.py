@@ -9,6 +9,7 @@ from tornado_gate.targets import outcomes
 from tornado_gate.targets.health import TargetHealth
 from tornado_gate.types import (
     Call,
+    ChatResult,
     EmbeddingResult,
     Finish,
     Image,
@@ -18,16 +19,24 @@ from tornado_gate.types import (
     PartDelta,
     PartEnd,
     PartStart,
+    Refusal,
     ResponseStart,
     SpeechEnd,
     StreamError,
     StreamEvent,
+    Text,
+    Thinking,
+    ToolCall,
     TranscriptionResult,
     UsageReport,
 )
 
 METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, TranscriptionResult)
 """Events that end a response and carry its usage."""
+
+
+_TEXTS = frozenset({Refusal, Text, Thinking, ToolCall})
+"""The parts that are deltas of text in a stream."""
 
 
 class MeterStep(stages.Step[StreamEvent, StreamEvent]):
@@ -47,13 +56,30 @@ class MeterStep(stages.Step[StreamEvent, StreamEvent]):
                     frames += 1
                     length += len(event.data)
             elif type(event) is not PartEnd:
-                _record_event(meter, event)
+                record_event(meter, event)
         if frames and meter.measures_text:  # only then is an estimate needed
             meter.add_text(frames, length)
         out += items
 
 
-def _record_event(meter: Meter, event: StreamEvent) -> None:
+def record_result(meter: Meter, result: ChatResult) -> None:
+    """Record a whole chat response, like its events."""
+    meter.record_tier(result.extra.get("service_tier"))
+    meter.record_usage(result.usage)
+    for choice in result.choices:
+        meter.record_finish(choice.reason)
+        if meter.measures_text:
+            texts = [
+                part.arguments if type(part) is ToolCall else part.text for part in choice.parts if type(part) in _TEXTS
+            ]
+            meter.add_text(len(texts), sum(map(len, texts)))
+        for part in choice.parts:
+            if type(part) is Image:
+                meter.add_images(1)
+
+
+def record_event(meter: Meter, event: StreamEvent) -> None:
+    """Record an event that is no PartDelta."""
     if isinstance(event, UsageReport):
         meter.record_usage(event.usage)
     elif isinstance(event, Finish):

@@ -18,8 +18,22 @@ from tornado_gate.admission.estimates import (
     get_counted_body,
 )
 from tornado_gate.errors import GateError, RequestError, UpstreamRefused
-from tornado_gate.pipeline import auth, embedding_batches, metering, server_tool_parts, signatures, token_counts
-from tornado_gate.pipeline.attempts import call_provider, make_deadlines, try_targets
+from tornado_gate.pipeline import (
+    auth,
+    embedding_batches,
+    metering,
+    server_tool_parts,
+    signatures,
+    token_counts,
+    whole_answers,
+)
+from tornado_gate.pipeline.attempts import (
+    call_provider,
+    check_response,
+    make_deadlines,
+    translate_response,
+    try_targets,
+)
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.model_names import resolve_model_name
 from tornado_gate.pipeline.own_links import inline_own_links
@@ -147,7 +161,15 @@ async def run_verbatim_lane(
         outgoing = once.invoke_hook(lane, lane.invoke_translate_request, call, request)
     if not isinstance(outgoing, UpstreamRequest):
         outgoing = await outgoing
-    return PreparedAnswer(call, await _forward(gate, call, once.wire_format, lane, request, outgoing))
+    deadlines = make_deadlines(call, streaming=request.stream, slow_start=request.slow_start)
+    call.progress.send()
+    incoming = await deadlines.wait_for_first_event(lane.call_upstream(call, outgoing))
+    reply = forward_response(call, once.wire_format, lane, request, incoming, deadlines)
+    if request.issued is None and isinstance(reply.chunks, BufferedBody):
+        outcomes.note_success(gate.health, call)
+    else:
+        reply = await finish_forwarding(gate, call, once.wire_format, request, reply, deadlines)
+    return PreparedAnswer(call, reply)
 
 
 async def run_common_lane(
@@ -212,24 +234,7 @@ async def _exceeds_inputs_at_once(call: Call, most: int, once: RequestCache) -> 
     return isinstance(request, EmbeddingRequest) and len(request.inputs) > most
 
 
-async def _forward(
-    gate: Gate,
-    call: Call,
-    wire_format: FormatLane,
-    provider: ProviderLane,
-    request: VerbatimRequest | StoredObjectRequest,
-    outgoing: UpstreamRequest,
-) -> Reply:
-    """Forward request and response without parsing them: caller and upstream use the same wire format."""
-    slow_start = isinstance(request, VerbatimRequest) and request.slow_start
-    deadlines = make_deadlines(call, streaming=request.stream, slow_start=slow_start)
-    call.progress.send()
-    incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
-    return await forward_response(gate, call, wire_format, provider, request, incoming, deadlines)
-
-
-async def forward_response(
-    gate: Gate,
+def forward_response(
     call: Call,
     wire_format: FormatLane,
     provider: ProviderLane,
@@ -237,13 +242,12 @@ async def forward_response(
     incoming: UpstreamResponse,
     deadlines: Deadlines,
 ) -> Reply:
-    """Step 6 in the verbatim lane, until the first chunk of the reply is read."""
+    """Step 6 in the verbatim lane: forward the response without parsing it, as caller and upstream use the same wire format."""
     if isinstance(incoming.chunks, BufferedBody):
         deadlines.stop()
     else:
         incoming = incoming.replace(chunks=deadlines.limit_gaps(incoming.chunks, provider.as_plugin_error))
-    reply = wire_format.forward_response(call, request, incoming)
-    return await finish_forwarding(gate, call, wire_format, request, reply, deadlines)
+    return wire_format.forward_response(call, request, incoming)
 
 
 async def finish_forwarding(
@@ -269,21 +273,44 @@ async def _run_common_lane(
 ) -> Reply:
     """Translate the request and the response through the common vocabulary."""
     wire_format = once.wire_format
-    deadlines = make_deadlines(call, streaming=bool(getattr(request, "stream", False)))
     if isinstance(request, SpeechRequest):
         call.meter.record_characters(len(request.text))
     most = used.capabilities.inputs_at_once
     if isinstance(request, EmbeddingRequest) and most is not None and len(request.inputs) > most:
         deadlines = Deadlines(call.target.timeouts, call.target.provider, streaming=False, slow_start=True)
         events = _call_in_batches(call, used.usable_lane, embedding_batches.split(request, most))
-    else:
-        provider = used.usable_lane
-        outgoing = await once.run_hook(provider.invoke_translate_request, call, request)
-        events = await call_provider(call, provider, request, deadlines, outgoing)
-    return await answer_with_events(gate, call, wire_format, used, request, events, deadlines)
+        return await finish_events(gate, call, wire_format, used, request, events, deadlines)
+    deadlines = make_deadlines(call, streaming=bool(getattr(request, "stream", False)))
+    provider = used.usable_lane
+    outgoing = await once.run_hook(provider.invoke_translate_request, call, request)
+    call.progress.send()
+    incoming = await deadlines.wait_for_first_event(provider.call_upstream(call, outgoing))
+    return await finish_common_lane(gate, call, wire_format, used, request, incoming, deadlines)
 
 
-async def answer_with_events(
+async def finish_common_lane(
+    gate: Gate,
+    call: Call,
+    wire_format: FormatLane,
+    used: ConfiguredProvider,
+    request: Request,
+    incoming: UpstreamResponse,
+    deadlines: Deadlines,
+) -> Reply:
+    """Translate the response, until the first chunk of the reply is read."""
+    provider = used.usable_lane
+    events = translate_response(call, provider, request, incoming, deadlines)
+    reply = whole_answers.make_reply(gate, call, wire_format, used, request, events)
+    if reply is None:
+        events = check_response(call, provider, request, events, deadlines)
+        return await finish_events(gate, call, wire_format, used, request, events, deadlines)
+    if whole_answers.is_complete(reply):
+        deadlines.stop()
+        return reply
+    return await finish_reply(gate, call, wire_format, reply, deadlines)
+
+
+async def finish_events(
     gate: Gate,
     call: Call,
     wire_format: FormatLane,
@@ -292,7 +319,7 @@ async def answer_with_events(
     events: AsyncIterator[StreamEvent],
     deadlines: Deadlines,
 ) -> Reply:
-    """Step 6 in the common lane, until the first chunk of the reply is read."""
+    """Step 6 of the common lane for `events` that `check_response` returned, until the first chunk of the reply is read."""
     if used.capabilities.signatures:
         events = signatures.record_signatures(
             call, events, unsigned=used.capabilities.needs_unsigned_thinking(call.target.upstream_model)
@@ -300,6 +327,11 @@ async def answer_with_events(
     if server_tool_parts.has_server_tools(request):
         events = server_tool_parts.record_parts(call, events)
     reply = wire_format.translate_response(call, request, stages.add_step(events, metering.MeterStep(call.meter)))
+    return await finish_reply(gate, call, wire_format, reply, deadlines)
+
+
+async def finish_reply(gate: Gate, call: Call, wire_format: FormatLane, reply: Reply, deadlines: Deadlines) -> Reply:
+    """Read the first chunk of a reply of the common lane."""
     if reply.collected:
         deadlines.expect_whole()
     last = metering.OutcomeStep(gate.health, call, wire_format)
@@ -351,7 +383,11 @@ async def answer_stored_object(
     lane, request = provider.usable_lane, replace(request, unmetered=kept.unmetered)
     try:
         outgoing = await lane.translate_request(call, request)
-        reply = await _forward(gate, call, wire_format, lane, request, outgoing)
+        deadlines = make_deadlines(call, streaming=request.stream)
+        call.progress.send()
+        incoming = await deadlines.wait_for_first_event(lane.call_upstream(call, outgoing))
+        reply = forward_response(call, wire_format, lane, request, incoming, deadlines)
+        reply = await finish_forwarding(gate, call, wire_format, request, reply, deadlines)
     except BaseException as error:
         if isinstance(error, GateError):
             redact_error(target, error)

@@ -40,7 +40,7 @@ from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import has_body
 from tornado_gate.server.handlers.cors import is_preflight
-from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler, KnownHead
+from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler, KnownHead, RepeatedAnswerHandler
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.handlers.explain import ExplainHandler
 from tornado_gate.server.handlers.media import MediaHandler
@@ -114,11 +114,15 @@ class GateApplication(Application):
             return None
         return DirectAnswerHandler(self._services, CallerRequest(connection, start_line, headers), matched)
 
-    def start_again(self, server_conn: object, request_conn: HTTPConnection, note: KnownHead) -> HTTPMessageDelegate:
-        """Return the handler of a request whose head a client has repeated; `note` is from the handler of the first one."""
+    def take_again(self, request_conn: HTTPConnection, note: KnownHead, body: bytes) -> HTTPMessageDelegate | None:
+        """Begin a request whose head its client has repeated; `note` is from the handler of the first one. Return its handler.
+
+        Return None if the configuration, or what the key may do, has changed since then.
+        """
         if note.snapshot is not self._gate.snapshot:
-            return self.start_request(server_conn, request_conn)
-        return DirectAnswerHandler(self._services, note.request, note.matched, note, request_conn)
+            return None
+        handler = RepeatedAnswerHandler(self._services, note, request_conn)
+        return handler if handler.take_request(note, body) else None
 
     def get_page_limit(self, start_line: RequestStartLine) -> int:
         """Return the maximum size in bytes of the body of a request for a Tornado handler.

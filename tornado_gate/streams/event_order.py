@@ -76,6 +76,12 @@ _ANSWERS: Final[dict[type, frozenset[type]]] = {
     VideoRequest: _IN_ALL | {VideoOperation},
 }
 """The events that may be in the response to a request of each class; a plugin's own class may have any."""
+_NO_ANSWERS: Final[frozenset[type]] = frozenset()
+
+
+def may_answer(request: type, event: type) -> bool:
+    """Return whether an event of a class that is a whole response may come in the response to a request of a class."""
+    return event in _RESULT_EVENTS and event in _ANSWERS.get(request, _NO_ANSWERS)
 
 
 class OrderError(ContractError):

@@ -1,6 +1,7 @@
 """The conversion of stream events to a whole result and back, and the check of their order. No wire format, no I/O.
 
-A whole response is a collected stream, so that streaming and non-streaming responses share one code path.
+A whole response is a collected stream, so that streaming and non-streaming responses share one code path. `WholeEvents` are the
+events of a response that is known completely: whoever knows the class takes the result, all others read the events.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -17,7 +18,19 @@ from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.streams.event_order import OrderChecker, OrderError
 from tornado_gate.streams.large_work import run_alone
-from tornado_gate.types.content import Audio, Data, Image, Part, Refusal, Text, Thinking, ToolCall
+from tornado_gate.types.content import (
+    Audio,
+    Data,
+    File,
+    Image,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    VendorPart,
+)
 from tornado_gate.types.events import (
     Finish,
     PartDelta,
@@ -31,18 +44,23 @@ from tornado_gate.types.events import (
 from tornado_gate.types.media_results import PartialImage, SpeechStart
 from tornado_gate.types.results import ChatResult, Choice, Usage
 from tornado_gate.types.value import State, field
+from tornado_gate.types.wire import BufferedBody, UpstreamResponse
 
 __all__ = [
     "Collector",
     "OrderChecker",
     "OrderError",
+    "WholeEvents",
     "check_events",
     "close",
     "collect",
+    "convert_whole",
     "iterate_events",
     "read_single_event",
     "render_collected",
     "render_events",
+    "render_json",
+    "render_single",
     "replay",
 ]
 
@@ -51,6 +69,63 @@ R = TypeVar("R")
 
 _HELD_EVENTS = (ResponseStart, SpeechStart)
 """Events without content, held back until the first event with content: an error before that keeps its status."""
+
+
+_PLAIN_PARTS: Final = frozenset({File, Image, Refusal, Text, Thinking, ToolCall, ToolResult, VendorPart})
+"""The parts that are the same after `replay` and `collect`. Audio is encoded again."""
+
+
+class WholeEvents(stages.BatchIterator[StreamEvent]):
+    """The events of a response that is known completely: `result` is a ChatResult, or the only event of another operation.
+
+    It is an ordinary async iterator of the events. `size` is that of the upstream's body, if it is known. `is_direct`: formats
+    and the core may take `result` instead, because the events say the same, and the response is so short that it needs no thread.
+    """
+
+    __slots__ = ("_is_read", "is_direct", "result")
+
+    def __init__(self, result: ChatResult | StreamEvent, *, size: int | None = None) -> None:
+        super().__init__()
+        self.result = result
+        self._is_read = False
+        if type(result) is ChatResult:
+            self.is_direct = _is_plain(result) and (
+                not is_large(result) if size is None else size <= stages.LARGE_BYTES
+            )
+        else:
+            self.is_direct = size is not None and size <= stages.LARGE_BYTES
+
+    async def fetch_batch(self) -> list[StreamEvent]:
+        if self._is_read:
+            raise StopAsyncIteration
+        self._is_read = True
+        result = self.result
+        return list(replay(result)) if isinstance(result, ChatResult) else [result]
+
+    async def aclose(self) -> None:
+        self._left, self._is_read = [], True
+
+
+def _is_plain(result: ChatResult) -> bool:
+    """Return whether a whole response is the same after `replay` and `collect`."""
+    for choice in result.choices:
+        if choice.logprobs or not _PLAIN_PARTS.issuperset(map(type, choice.parts)):
+            return False
+    return bool(result.choices)
+
+
+def convert_whole(incoming: UpstreamResponse, convert: Callable[[Any], ChatResult | StreamEvent]) -> WholeEvents | None:
+    """Return the events of a short whole response, whose parsed body `convert` converts. Return None for any other response.
+
+    It also returns None if `convert` fails: whoever reads the body as a stream then reports the failure.
+    """
+    chunks = incoming.chunks
+    if type(chunks) is not BufferedBody or len(chunks.data) > stages.LARGE_BYTES:
+        return None
+    try:
+        return WholeEvents(convert(orjson.loads(chunks.data)), size=len(chunks.data))
+    except Exception:
+        return None
 
 
 class _OpenPart(State):
@@ -164,6 +239,8 @@ def _close_part(part: _OpenPart, end: PartEnd) -> Part:
 
 async def collect(events: AsyncIterator[StreamEvent]) -> ChatResult:
     """Return the whole response. Raises the error of a StreamError, and UpstreamError for an incomplete stream."""
+    if type(events) is WholeEvents and events.is_direct and isinstance(events.result, ChatResult):
+        return events.result
     collector = Collector()
     async for together in stages.iterate_batches(events):
         for event in together:
@@ -225,8 +302,48 @@ def join_frames(frames: list[bytes]) -> list[bytes]:
 
 
 def render_collected(events: AsyncIterator[StreamEvent], render: Callable[[ChatResult], bytes]) -> AsyncIterator[bytes]:
-    """Return one chunk: `render` applied to the whole response. Raises the errors of `collect`."""
+    """Return one chunk: `render` applied to the whole response. Raises the errors of `collect`.
+
+    It is a `BufferedBody` if the events are `WholeEvents`. If `render` fails, the failure is raised when the chunk is read.
+    """
+    if type(events) is WholeEvents and events.is_direct and isinstance(events.result, ChatResult):
+        try:
+            return BufferedBody(render(events.result))
+        except Exception:
+            pass  # it is raised again where the chunk is read
     return stages.add_step(events, _CollectStep(render))
+
+
+def render_json(events: AsyncIterator[StreamEvent], render: Callable[[ChatResult], Any]) -> AsyncIterator[bytes]:
+    """Return one chunk as `render_collected`: the JSON text of what `render` returns."""
+    if type(events) is WholeEvents and events.is_direct:
+        return render_collected(events, lambda result: orjson.dumps(render(result)))
+    return render_collected(events, lambda result: dump_result(result, render(result)))
+
+
+def render_single(
+    events: AsyncIterator[StreamEvent], kind: type[R], render: Callable[[R], bytes]
+) -> AsyncIterator[bytes]:
+    """Return one chunk: `render` applied to the result event of class `kind`. Raises the errors of `read_single_event`.
+
+    It is a `BufferedBody` if the events are `WholeEvents`. If `render` fails, the failure is raised when the chunk is read.
+    """
+    if type(events) is WholeEvents and events.is_direct and isinstance(events.result, kind):
+        try:
+            return BufferedBody(render(events.result))
+        except Exception:
+            pass  # it is raised again where the chunk is read
+    return _render_single(events, kind, render)
+
+
+async def _render_single(
+    events: AsyncIterator[StreamEvent], kind: type[R], render: Callable[[R], bytes]
+) -> AsyncIterator[bytes]:
+    try:
+        result = await read_single_event(events, kind)
+    finally:
+        await close(events)
+    yield render(result)
 
 
 class _CollectStep(stages.Step[StreamEvent, bytes]):

@@ -36,21 +36,21 @@ def call_for(
     return call_to(id="1", model="asked", target=target, operation="images", strict=strict)
 
 
-def asked(**fields: Any) -> ImageRequest:
+def make_request(**fields: Any) -> ImageRequest:
     return ImageRequest(**{"model": "asked", "prompt": "A cat", "wire_format": "openai-images", **fields})
 
 
-def sent(request: Any, call: Call | None = None) -> UpstreamRequest:
+def translate_request(request: Any, call: Call | None = None) -> UpstreamRequest:
     return asyncio.run(plugin.translate_request(call or call_for(), request))
 
 
-def says(body: Any, status: int = 200, path: str = "") -> Answer:
+def make_answer(body: Any, status: int = 200, path: str = "") -> Answer:
     return answer(json.dumps(body), status=status, path=path)
 
 
 def stands(status: str, **output: Any) -> Answer:
     """Return the description of a task."""
-    return says({"output": {"task_id": TASK, "task_status": status, **output}, "usage": {"image_count": 1}})
+    return make_answer({"output": {"task_id": TASK, "task_status": status, **output}, "usage": {"image_count": 1}})
 
 
 def picture(path: str) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
-from dashscope_calls import BASE, PNG, asked
+from dashscope_calls import BASE, PNG, make_request
 
 import tornado_gate_dashscope as plugin
 from tornado_gate import ProviderEntry
@@ -22,7 +22,7 @@ ANSWER = {
 class TestContract(ProviderContract):
     plugin = plugin
     entry = ProviderEntry(name="test", base_url=BASE, api_key=KEY)
-    request = asked()
+    request = make_request()
     upstream_model = "qwen-image-plus"
     call_fields: ClassVar[dict[str, Any]] = {"operation": "images", "fetcher": FakeFetcher(files={PICTURE: PNG})}
     outgoing: ClassVar[Any] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from dashscope_calls import BASE, PNG, asked, call_for, sent
+from dashscope_calls import BASE, PNG, call_for, make_request, translate_request
 
 from tornado_gate.errors import InvalidField, UnsupportedOperation
 from tornado_gate.testing import KEY, chat
@@ -48,7 +48,7 @@ class File:
     ],
 )
 def test_each_model_has_its_path(model: str, images: Any, path: str) -> None:
-    outgoing = sent(asked(images=images), call_for(model))
+    outgoing = translate_request(make_request(images=images), call_for(model))
     assert outgoing.url == f"{BASE}/api/v1/services/aigc/{path}"
 
 
@@ -60,31 +60,33 @@ def test_each_model_has_its_path(model: str, images: Any, path: str) -> None:
     ],
 )
 def test_conf_may_have_a_model_work_by_task(model: str, path: str, asked_with: str) -> None:
-    outgoing = sent(asked(), call_for(model, asynchronous=["*"]))
+    outgoing = translate_request(make_request(), call_for(model, asynchronous=["*"]))
     assert outgoing.url.endswith(path)
     assert outgoing.headers["x-dashscope-async"] == "enable"
     assert outgoing.json["input"].keys() == {asked_with}
 
 
 def test_a_request_that_is_answered_at_once_asks_for_no_task() -> None:
-    assert "x-dashscope-async" not in sent(asked()).headers
+    assert "x-dashscope-async" not in translate_request(make_request()).headers
 
 
 def test_the_key_is_in_a_header_and_not_in_the_address() -> None:
-    outgoing = sent(asked())
+    outgoing = translate_request(make_request())
     assert outgoing.headers["authorization"] == f"Bearer {KEY}"
     assert KEY not in outgoing.url
 
 
 def test_headers_of_the_entry_replace_ours() -> None:
-    outgoing = sent(asked(), call_for(headers={"Authorization": "Basic x", "X-DashScope-WorkSpace": "w"}))
+    outgoing = translate_request(
+        make_request(), call_for(headers={"Authorization": "Basic x", "X-DashScope-WorkSpace": "w"})
+    )
     assert outgoing.headers["authorization"] == "Basic x"
     assert outgoing.headers["x-dashscope-workspace"] == "w"
 
 
 def test_a_request_of_the_openai_kind_as_qwen_takes_it() -> None:
     call = call_for()
-    outgoing = sent(asked(size="1328x1328", quality="high", n=1), call)
+    outgoing = translate_request(make_request(size="1328x1328", quality="high", n=1), call)
     assert outgoing.json == {
         "model": "qwen-image-plus",
         "input": {"messages": [{"role": "user", "content": [{"text": "A cat"}]}]},
@@ -98,7 +100,7 @@ def test_a_request_of_the_vendors_kind_as_a_task_loses_nothing() -> None:
     messages = [{"role": "user", "content": [{"text": "A cat"}]}]
     request = parse_request({"model": "asked", "input": {"messages": messages}, "parameters": parameters})
     call = call_for("wan2.2-t2i-plus", strict=True)
-    assert sent(request, call).json == {
+    assert translate_request(request, call).json == {
         "model": "wan2.2-t2i-plus",
         "input": {"prompt": "A cat", "negative_prompt": "dogs"},
         "parameters": {"n": 2, "size": "1024*1024", "odd": {"a": 1}},
@@ -106,10 +108,10 @@ def test_a_request_of_the_vendors_kind_as_a_task_loses_nothing() -> None:
 
 
 def test_one_picture_is_asked_for_where_the_vendor_would_make_four() -> None:
-    assert sent(asked(), call_for("wan2.6-t2i")).json["parameters"] == {"n": 1}
+    assert translate_request(make_request(), call_for("wan2.6-t2i")).json["parameters"] == {"n": 1}
     messages = [{"role": "user", "content": [{"text": "A cat"}]}]
     own = parse_request({"model": "asked", "input": {"messages": messages}})
-    assert "parameters" not in sent(own, call_for("wan2.6-t2i")).json
+    assert "parameters" not in translate_request(own, call_for("wan2.6-t2i")).json
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_one_picture_is_asked_for_where_the_vendor_would_make_four() -> None:
 )
 def test_a_ratio_becomes_a_size_of_the_model(model: str, ratio: str, size: str) -> None:
     call = call_for(model, strict=True)
-    assert sent(asked(aspect_ratio=ratio), call).json["parameters"]["size"] == size
+    assert translate_request(make_request(aspect_ratio=ratio), call).json["parameters"]["size"] == size
 
 
 @pytest.mark.parametrize(
@@ -141,18 +143,18 @@ def test_a_ratio_becomes_a_size_of_the_model(model: str, ratio: str, size: str) 
 )
 def test_what_the_model_has_no_size_for_is_lost(model: str, fields: Any, lost: list[str]) -> None:
     call = call_for(model)
-    sent(asked(**fields), call)
+    translate_request(make_request(**fields), call)
     assert call.losses == lost
 
 
 @pytest.mark.parametrize("label", ["2K", "2k"])
 def test_a_label_is_a_size_where_the_model_knows_it(label: str) -> None:
-    outgoing = sent(asked(resolution=label), call_for("wan2.7-image-pro", strict=True))
+    outgoing = translate_request(make_request(resolution=label), call_for("wan2.7-image-pro", strict=True))
     assert outgoing.json["parameters"]["size"] == "2K"
 
 
 def test_a_file_of_a_form_goes_up_as_a_data_url() -> None:
-    outgoing = sent(asked(images=(File(PNG), PICTURE)), call_for("qwen-image-edit-plus"))
+    outgoing = translate_request(make_request(images=(File(PNG), PICTURE)), call_for("qwen-image-edit-plus"))
     text = base64.b64encode(PNG).decode()
     assert outgoing.json["input"]["messages"][0]["content"] == [
         {"image": f"data:image/png;base64,{text}"},
@@ -163,22 +165,26 @@ def test_a_file_of_a_form_goes_up_as_a_data_url() -> None:
 
 def test_a_file_that_is_no_picture_is_the_callers_fault() -> None:
     with pytest.raises(InvalidField) as caught:
-        sent(asked(images=(File(b"%PDF-1.7"),), names={"images": "image"}), call_for("qwen-image-edit-plus"))
+        translate_request(
+            make_request(images=(File(b"%PDF-1.7"),), names={"images": "image"}), call_for("qwen-image-edit-plus")
+        )
     assert caught.value.param == "image"
 
 
 def test_pictures_for_a_model_that_takes_none_are_refused() -> None:
     with pytest.raises(UnsupportedOperation) as caught:
-        sent(asked(images=(Data(media_type="image/png", base64="AAAA"),), names={"images": "image"}))
+        translate_request(
+            make_request(images=(Data(media_type="image/png", base64="AAAA"),), names={"images": "image"})
+        )
     assert caught.value.param == "image"
 
 
 def test_an_edit_without_a_picture_is_refused() -> None:
     with pytest.raises(InvalidField) as caught:
-        sent(asked(), call_for("qwen-image-edit-plus"))
+        translate_request(make_request(), call_for("qwen-image-edit-plus"))
     assert (caught.value.param, caught.value.code) == ("images", "missing_required_parameter")
 
 
 def test_what_is_no_picture_is_refused() -> None:
     with pytest.raises(UnsupportedOperation):
-        sent(chat())
+        translate_request(chat())

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from dashscope_calls import CREATED, PNG, TASK, asked, made, picture, reaching, says, stands
+from dashscope_calls import CREATED, PNG, TASK, made, make_answer, make_request, picture, reaching, stands
 
 from tests.support.upstream import Hang, Upstream, answer
 from tornado_gate import errors
@@ -24,9 +24,11 @@ def done(upstream: Upstream, *paths: str, faults: int = 0) -> Any:
 
 @pytest.mark.gen_test
 async def test_a_task_is_made_asked_about_until_it_ends_and_its_picture_fetched(upstream: Upstream) -> None:
-    upstream.script(says(CREATED), stands("PENDING"), stands("RUNNING"), done(upstream, "/oss/1.png"), picture("/oss"))
+    upstream.script(
+        make_answer(CREATED), stands("PENDING"), stands("RUNNING"), done(upstream, "/oss/1.png"), picture("/oss")
+    )
     async with reaching(upstream.url) as call:
-        result = await made(call, asked(size="1024x1024"))
+        result = await made(call, make_request(size="1024x1024"))
     (image,) = result.images
     assert (image.data, image.media_type, image.revised_prompt) == (PNG, "image/png", "A fine cat")
     create, *questions, _ = upstream.requests
@@ -45,9 +47,9 @@ async def test_a_task_is_made_asked_about_until_it_ends_and_its_picture_fetched(
 @pytest.mark.gen_test
 async def test_a_task_of_messages_answers_with_choices(upstream: Upstream) -> None:
     choices = [{"message": {"content": [{"image": f"{upstream.url}/oss/1.png", "type": "image"}]}}]
-    upstream.script(says(CREATED), stands("SUCCEEDED", choices=choices), picture("/oss"))
+    upstream.script(make_answer(CREATED), stands("SUCCEEDED", choices=choices), picture("/oss"))
     async with reaching(upstream.url, "wan2.6-t2i", asynchronous=["wan2.6-*"]) as call:
-        result = await made(call, asked())
+        result = await made(call, make_request())
     assert [image.data for image in result.images] == [PNG]
     assert upstream.requests[0].path == "/api/v1/services/aigc/image-generation/generation"
 
@@ -55,27 +57,27 @@ async def test_a_task_of_messages_answers_with_choices(upstream: Upstream) -> No
 @pytest.mark.gen_test
 async def test_pictures_that_were_made_come_although_one_was_not(upstream: Upstream) -> None:
     upstream.script(
-        says(CREATED), done(upstream, "/oss/1.png", "/oss/2.png", faults=1), picture("/oss"), picture("/oss")
+        make_answer(CREATED), done(upstream, "/oss/1.png", "/oss/2.png", faults=1), picture("/oss"), picture("/oss")
     )
     async with reaching(upstream.url) as call:
-        result = await made(call, asked(n=3))
+        result = await made(call, make_request(n=3))
         assert call.losses == ["n"]
     assert len(result.images) == 2
 
 
 @pytest.mark.gen_test
 async def test_strictness_does_not_throw_away_pictures_that_were_made(upstream: Upstream) -> None:
-    upstream.script(says(CREATED), done(upstream, "/oss/1.png", faults=1), picture("/oss"))
+    upstream.script(make_answer(CREATED), done(upstream, "/oss/1.png", faults=1), picture("/oss"))
     async with reaching(upstream.url, strict=True) as call:
-        assert len((await made(call, asked(n=2))).images) == 1
+        assert len((await made(call, make_request(n=2))).images) == 1
 
 
 @pytest.mark.gen_test
 async def test_a_task_none_of_whose_pictures_was_made_fails_with_the_reason(upstream: Upstream) -> None:
-    upstream.script(says(CREATED), done(upstream, faults=2))
+    upstream.script(make_answer(CREATED), done(upstream, faults=2))
     async with reaching(upstream.url) as call:
         with pytest.raises(errors.UpstreamRefused, match="unfit"):
-            await made(call, asked(n=2))
+            await made(call, make_request(n=2))
 
 
 @pytest.mark.gen_test
@@ -95,10 +97,10 @@ async def test_a_task_that_ends_without_pictures_is_an_error(
     upstream: Upstream, status: str, code: str | None, kind: type[errors.GateError], shown: int
 ) -> None:
     reason = {"code": code, "message": "it says"} if code else {}
-    upstream.script(says(CREATED), stands(status, **reason))
+    upstream.script(make_answer(CREATED), stands(status, **reason))
     async with reaching(upstream.url) as call:
         with pytest.raises(kind) as caught:
-            await made(call, asked())
+            await made(call, make_request())
     assert caught.value.status == shown
     assert len(upstream.requests) == 2, "a task that has ended is not cancelled"
 
@@ -117,28 +119,30 @@ async def test_a_task_that_ends_without_pictures_is_an_error(
 async def test_a_task_that_is_not_made_is_not_asked_about(
     upstream: Upstream, body: Any, status: int, kind: type[errors.GateError]
 ) -> None:
-    upstream.script(says(body, status))
+    upstream.script(make_answer(body, status))
     async with reaching(upstream.url) as call:
         with pytest.raises(kind):
-            await made(call, asked())
+            await made(call, make_request())
     assert len(upstream.requests) == 1
 
 
 @pytest.mark.gen_test
 async def test_questions_that_fail_now_and_then_are_asked_again(upstream: Upstream) -> None:
-    busy = [says({"code": "ServiceUnavailable"}, status) for status in (500, 503, 429, 504)]
-    upstream.script(says(CREATED), *busy, stands("RUNNING"), *busy, done(upstream, "/oss/1.png"), picture("/oss"))
+    busy = [make_answer({"code": "ServiceUnavailable"}, status) for status in (500, 503, 429, 504)]
+    upstream.script(
+        make_answer(CREATED), *busy, stands("RUNNING"), *busy, done(upstream, "/oss/1.png"), picture("/oss")
+    )
     async with reaching(upstream.url) as call:
-        assert len((await made(call, asked())).images) == 1
+        assert len((await made(call, make_request())).images) == 1
     assert len([request for request in upstream.requests if request.path == ASKED]) == 10
 
 
 @pytest.mark.gen_test
 async def test_questions_that_fail_for_ever_end_and_the_task_is_cancelled(upstream: Upstream) -> None:
-    upstream.script(says(CREATED), says({}, path=CANCEL), *[says({}, 500, ASKED)] * 20)
+    upstream.script(make_answer(CREATED), make_answer({}, path=CANCEL), *[make_answer({}, 500, ASKED)] * 20)
     async with reaching(upstream.url) as call:
         with pytest.raises(errors.UpstreamError) as caught:
-            await made(call, asked())
+            await made(call, make_request())
         requests = await asyncio.to_thread(upstream.wait_for_requests, 2 + tasks.MAX_FAILURES)
     assert caught.value.status == 502
     assert [request.path for request in requests[1:]] == [ASKED] * tasks.MAX_FAILURES + [CANCEL]
@@ -147,10 +151,10 @@ async def test_questions_that_fail_for_ever_end_and_the_task_is_cancelled(upstre
 @pytest.mark.gen_test
 @pytest.mark.parametrize(("status", "shown"), [(401, 502), (404, 404)])
 async def test_a_refused_question_is_not_asked_again(upstream: Upstream, status: int, shown: int) -> None:
-    upstream.script(says(CREATED), says({}, path=CANCEL), says({"message": "no"}, status, ASKED))
+    upstream.script(make_answer(CREATED), make_answer({}, path=CANCEL), make_answer({"message": "no"}, status, ASKED))
     async with reaching(upstream.url) as call:
         with pytest.raises(errors.UpstreamError) as caught:
-            await made(call, asked())
+            await made(call, make_request())
         requests = await asyncio.to_thread(upstream.wait_for_requests, 3)
     assert caught.value.status == shown
     assert [request.path for request in requests[1:]] == [ASKED, CANCEL]
@@ -161,17 +165,17 @@ async def test_a_question_that_is_never_answered_is_asked_again(
     upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "POLL_TIMEOUT_SECONDS", 0.2)
-    upstream.script(says(CREATED), answer(Hang()), done(upstream, "/oss/1.png"), picture("/oss"))
+    upstream.script(make_answer(CREATED), answer(Hang()), done(upstream, "/oss/1.png"), picture("/oss"))
     async with reaching(upstream.url) as call:
-        assert len((await made(call, asked())).images) == 1
+        assert len((await made(call, make_request())).images) == 1
     assert upstream.requests[1].closed
 
 
 @pytest.mark.gen_test
 async def test_a_caller_who_leaves_has_the_task_cancelled(upstream: Upstream) -> None:
-    upstream.script(says(CREATED), says({"request_id": "r"}, path=CANCEL), answer(Hang()))
+    upstream.script(make_answer(CREATED), make_answer({"request_id": "r"}, path=CANCEL), answer(Hang()))
     async with reaching(upstream.url) as call:
-        asking = asyncio.create_task(made(call, asked()))
+        asking = asyncio.create_task(made(call, make_request()))
         await asyncio.to_thread(upstream.wait_for_requests, 2)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -184,13 +188,13 @@ async def test_a_caller_who_leaves_has_the_task_cancelled(upstream: Upstream) ->
 
 @pytest.mark.gen_test
 async def test_a_deadline_waits_for_no_cancellation(upstream: Upstream) -> None:
-    upstream.script(says(CREATED), answer(Hang(), path=CANCEL), answer(Hang()))
+    upstream.script(make_answer(CREATED), answer(Hang(), path=CANCEL), answer(Hang()))
     async with reaching(upstream.url) as call:
         deadline = asyncio.timeout(None)
 
         async def limited() -> None:
             async with deadline:
-                await made(call, asked())
+                await made(call, make_request())
 
         asking = asyncio.create_task(limited())
         await asyncio.to_thread(upstream.wait_for_requests, 2)
@@ -209,10 +213,10 @@ async def test_a_cancellation_that_fails_is_nobodys_concern(
     upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "CANCEL_TIMEOUT_SECONDS", 0.2)
-    upstream.script(says(CREATED), answer(Hang(), path=CANCEL), says({}, 404, ASKED))
+    upstream.script(make_answer(CREATED), answer(Hang(), path=CANCEL), make_answer({}, 404, ASKED))
     async with reaching(upstream.url) as call:
         with pytest.raises(errors.UpstreamRefused):
-            await made(call, asked())
+            await made(call, make_request())
         (farewell,) = tasks._cancellations
         await asyncio.wait([farewell])
     assert farewell.exception() is None
@@ -221,10 +225,10 @@ async def test_a_cancellation_that_fails_is_nobodys_concern(
 
 @pytest.mark.gen_test
 async def test_an_entry_that_conf_has_dropped_gets_no_new_connections(upstream: Upstream) -> None:
-    upstream.script(says(CREATED), says({}, 404, ASKED))
+    upstream.script(make_answer(CREATED), make_answer({}, 404, ASKED))
     async with reaching(upstream.url) as call:
         with pytest.raises(errors.UpstreamRefused):
-            await made(call, asked())
+            await made(call, make_request())
         (farewell,) = tasks._cancellations
         await call.pool.close()
         await asyncio.wait([farewell])

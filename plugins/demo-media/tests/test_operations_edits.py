@@ -64,7 +64,7 @@ class Fetcher:
         return SimpleNamespace(data=self.data, media_type="image/png")
 
 
-def asked(*images, **fields) -> ImageRequest:
+def make_request(*images, **fields) -> ImageRequest:
     return ImageRequest(**{"model": "local-image-edit", "prompt": "make it gray", "images": images, **fields})
 
 
@@ -106,7 +106,7 @@ async def test_a_picture_is_edited_wherever_it_comes_from_and_keeps_its_size(res
     data = file_of()
     fetcher = Fetcher(data)
     source = {"json": inside(data), "form": FormFile(data), "address": Link(url="https://e.test/a.png")}[kind]
-    found = await result(asked(source), replace(call, fetcher=fetcher))
+    found = await result(make_request(source), replace(call, fetcher=fetcher))
     image = opened(found)
     assert (image.size, image.mode, found.size, found.background) == ((96, 64), "RGB", "96x64", "opaque")
     assert is_gray(image.getpixel((40, 20)))
@@ -115,13 +115,13 @@ async def test_a_picture_is_edited_wherever_it_comes_from_and_keeps_its_size(res
 
 @pytest.mark.gen_test(timeout=50)
 async def test_a_size_and_a_format_may_be_asked_for(result):
-    found = await result(asked(inside(file_of()), size="256x128", output_format="webp"))
+    found = await result(make_request(inside(file_of()), size="256x128", output_format="webp"))
     assert (opened(found).size, opened(found).format) == ((256, 128), "WEBP")
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_transparency_is_kept_and_said(result):
-    found = await result(asked(inside(file_of(mode="RGBA", colour=(200, 30, 40, 100)))))
+    found = await result(make_request(inside(file_of(mode="RGBA", colour=(200, 30, 40, 100)))))
     assert opened(found).mode == "RGBA"
     assert found.background == "transparent"
 
@@ -132,7 +132,7 @@ async def test_only_what_is_transparent_in_the_mask_is_edited(result):
     mask.paste((0, 0, 0, 0), (0, 0, 48, 64))
     buffer = BytesIO()
     mask.save(buffer, "PNG")
-    image = opened(await result(asked(inside(file_of()), mask=inside(buffer.getvalue()))))
+    image = opened(await result(make_request(inside(file_of()), mask=inside(buffer.getvalue()))))
     assert is_gray(image.getpixel((10, 30)))
     assert image.getpixel((80, 30)) == (200, 30, 40)
 
@@ -140,14 +140,14 @@ async def test_only_what_is_transparent_in_the_mask_is_edited(result):
 @pytest.mark.gen_test(timeout=50)
 async def test_several_edits_of_several_pictures_differ_and_each_file_is_read_once(result):
     files = [FormFile(file_of()), FormFile(file_of((64, 64), "JPEG"), media_type="image/jpeg")]
-    found = await result(asked(*files, prompt="something nobody understands", n=3))
+    found = await result(make_request(*files, prompt="something nobody understands", n=3))
     assert len({made.data for made in found.images}) == 3
     assert [file.reads for file in files] == [1, 1]
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_tokens_count_the_pixels_of_what_came_and_of_what_was_made(result):
-    found = await result(asked(inside(file_of((64, 64))), inside(file_of((32, 33))), size="96x96"))
+    found = await result(make_request(inside(file_of((64, 64))), inside(file_of((32, 33))), size="96x96"))
     assert found.usage.image_tokens == 4 + 2
     assert found.usage.input_tokens == count_tokens(["make it gray"]) + 6
     assert found.usage.output_tokens == 9
@@ -157,7 +157,7 @@ async def test_tokens_count_the_pixels_of_what_came_and_of_what_was_made(result)
 async def test_base64_in_the_other_alphabet_and_without_padding_is_read(result):
     data = file_of()
     text = base64.urlsafe_b64encode(data).decode().rstrip("=")
-    read = await pictures.read_files(None, asked(Data(media_type="", base64=text)))
+    read = await pictures.read_files(None, make_request(Data(media_type="", base64=text)))
     assert read.images == (data,)
 
 
@@ -175,22 +175,24 @@ async def test_base64_in_the_other_alphabet_and_without_padding_is_read(result):
 )
 @pytest.mark.gen_test(timeout=50)
 async def test_a_file_that_is_no_picture_is_refused_by_its_place(error, source, code):
-    alone = await error(asked(source, names={"images": "image", "images.0": "image"}))
+    alone = await error(make_request(source, names={"images": "image", "images.0": "image"}))
     assert (alone.param, alone.code) == ("image", code)
-    second = await error(asked(inside(file_of()), source, names={"images": "image"}))
+    second = await error(make_request(inside(file_of()), source, names={"images": "image"}))
     assert (second.param, second.code) == ("image.1", code)
 
 
 @pytest.mark.parametrize("data", [file_of((10, 10)), file_of(mode="RGBA", colour=(0, 0, 0, 255)), b"nothing"])
 @pytest.mark.gen_test(timeout=50)
 async def test_a_mask_that_does_not_fit_leaves_nothing_to_edit_or_is_none_is_refused(error, data):
-    assert (await error(asked(inside(file_of()), mask=inside(data), names={"mask": "the mask"}))).param == "the mask"
+    assert (
+        await error(make_request(inside(file_of()), mask=inside(data), names={"mask": "the mask"}))
+    ).param == "the mask"
 
 
 @pytest.mark.gen_test
 async def test_a_mask_without_a_picture_and_too_many_pictures_are_refused_at_once(refusal):
-    assert (await refusal(asked(mask=inside(file_of())))).param == "mask"
-    assert (await refusal(asked(*[inside(file_of())] * 17, names={"images": "image"}))).param == "image"
+    assert (await refusal(make_request(mask=inside(file_of())))).param == "mask"
+    assert (await refusal(make_request(*[inside(file_of())] * 17, names={"images": "image"}))).param == "image"
 
 
 @pytest.mark.gen_test(timeout=50)
@@ -198,7 +200,7 @@ async def test_files_that_are_too_large_together_are_refused_and_the_last_is_not
     data = file_of()
     monkeypatch.setattr(pictures, "MAX_INPUT_BYTES", 2 * len(data))
     files = [FormFile(data), FormFile(data), FormFile(data)]
-    refused = await error(asked(*files))
+    refused = await error(make_request(*files))
     assert (refused.param, refused.code) == ("images.2", "image_too_large")
     assert [file.reads for file in files] == [1, 1, 0]
 
@@ -223,7 +225,7 @@ async def test_only_as_many_requests_as_there_are_places_hold_their_files(monkey
     files = [FormFile(file_of()) for _ in range(20)]
 
     async def edit(file: FormFile) -> None:
-        request = asked(file)
+        request = make_request(file)
         incoming = await local.call_upstream(call, await local.translate_request(call, request))
         with pytest.raises(InvalidField):
             await anext(local.translate_response(call, request, incoming))

@@ -22,7 +22,7 @@ from tornado_gate_local.workers import POOL
 PROMPT = "A red fox in the snow"
 
 
-def asked(**fields) -> ImageRequest:
+def make_request(**fields) -> ImageRequest:
     return ImageRequest(**{"model": "local-image-1", "prompt": PROMPT, **fields})
 
 
@@ -44,7 +44,7 @@ def result(work):
 
 @pytest.mark.gen_test(timeout=50)
 async def test_without_a_word_on_size_a_png_of_1024_square_comes(result):
-    found = await result(asked())
+    found = await result(make_request())
     (made,) = found.images
     image = opened(made)
     assert (image.format, image.size, image.mode) == ("PNG", (1_024, 1_024), "RGB")
@@ -70,7 +70,7 @@ async def test_without_a_word_on_size_a_png_of_1024_square_comes(result):
 )
 @pytest.mark.gen_test(timeout=50)
 async def test_the_size_is_as_asked_in_pixels_or_as_a_ratio(result, fields, size):
-    found = await result(asked(**fields))
+    found = await result(make_request(**fields))
     assert opened(found.images[0]).size == size
     assert found.size == f"{size[0]}x{size[1]}"
 
@@ -78,7 +78,7 @@ async def test_the_size_is_as_asked_in_pixels_or_as_a_ratio(result, fields, size
 @pytest.mark.parametrize(("kind", "mode"), [("png", "RGBA"), ("webp", "RGBA")])
 @pytest.mark.gen_test(timeout=50)
 async def test_a_transparent_background_is_one(result, kind, mode):
-    found = await result(asked(size="128x128", output_format=kind, background="transparent"))
+    found = await result(make_request(size="128x128", output_format=kind, background="transparent"))
     image = opened(found.images[0])
     assert (image.format, image.mode) == (kind.upper(), mode)
     assert image.getpixel((0, 0))[3] == 0
@@ -90,7 +90,7 @@ async def test_a_transparent_background_is_one(result, kind, mode):
 async def test_compression_makes_a_jpeg_smaller(result):
     sizes = []
     for compression in (95, 10):
-        found = await result(asked(size="256x256", output_format="jpeg", output_compression=compression))
+        found = await result(make_request(size="256x256", output_format="jpeg", output_compression=compression))
         assert opened(found.images[0]).format == "JPEG"
         assert found.images[0].media_type == "image/jpeg"
         sizes.append(len(found.images[0].data))
@@ -100,7 +100,8 @@ async def test_compression_makes_a_jpeg_smaller(result):
 @pytest.mark.gen_test(timeout=50)
 async def test_a_watermark_is_at_the_lower_right_only(result):
     plain, marked = [
-        opened((await result(asked(size="400x400", watermark=watermark))).images[0]) for watermark in (False, True)
+        opened((await result(make_request(size="400x400", watermark=watermark))).images[0])
+        for watermark in (False, True)
     ]
     assert plain.crop((0, 0, 400, 350)).tobytes() == marked.crop((0, 0, 400, 350)).tobytes()
     assert plain.tobytes() != marked.tobytes()
@@ -108,15 +109,15 @@ async def test_a_watermark_is_at_the_lower_right_only(result):
 
 @pytest.mark.gen_test(timeout=50)
 async def test_ten_pictures_differ_from_each_other_and_from_those_of_another_seed(result):
-    first = await result(asked(n=10, size="64x64"))
-    other = await result(asked(n=10, size="64x64", seed=1))
+    first = await result(make_request(n=10, size="64x64"))
+    other = await result(make_request(n=10, size="64x64", seed=1))
     assert len({made.data for made in (*first.images, *other.images)}) == 20
-    assert (await result(asked(n=3, size="64x64", seed=1))).images == other.images[:3]
+    assert (await result(make_request(n=3, size="64x64", seed=1))).images == other.images[:3]
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_tokens_are_those_of_the_prompt_and_one_for_1024_pixels(result):
-    found = await result(asked(n=2, size="100x50"))
+    found = await result(make_request(n=2, size="100x50"))
     assert found.usage.input_tokens == count_tokens([PROMPT])
     assert found.usage.image_tokens == 0
     assert found.usage.output_tokens == 2 * 5  # 5,000 pixels are 4.9 times 1,024
@@ -142,9 +143,9 @@ async def test_tokens_are_those_of_the_prompt_and_one_for_1024_pixels(result):
 )
 @pytest.mark.gen_test
 async def test_what_no_picture_can_be_like_is_refused_before_anything_is_made(refusal, fields, param):
-    assert (await refusal(asked(**fields))).param == param
+    assert (await refusal(make_request(**fields))).param == param
     spelled = {param: f"parameters.{param}"}
-    assert (await refusal(asked(**fields, names=spelled))).param == f"parameters.{param}"
+    assert (await refusal(make_request(**fields, names=spelled))).param == f"parameters.{param}"
 
 
 @pytest.mark.parametrize(
@@ -172,13 +173,13 @@ async def test_what_no_picture_can_be_like_is_refused_before_anything_is_made(re
 )
 @pytest.mark.gen_test
 async def test_what_has_no_effect_is_reported(call, fields, lost):
-    await local.translate_request(call, asked(**fields))
+    await local.translate_request(call, make_request(**fields))
     assert call.losses == lost
 
 
 @pytest.mark.gen_test
 async def test_losses_are_in_the_callers_words(make_call):
-    request = asked(negative_prompt="snow", names={"negative_prompt": "parameters.negative_prompt"})
+    request = make_request(negative_prompt="snow", names={"negative_prompt": "parameters.negative_prompt"})
     with pytest.raises(InvalidField) as caught:
         await local.translate_request(make_call(strict=True), request)
     assert caught.value.param == "parameters.negative_prompt"
@@ -186,7 +187,7 @@ async def test_losses_are_in_the_callers_words(make_call):
 
 @pytest.mark.gen_test(timeout=50)
 async def test_a_stream_ends_with_its_only_event_the_whole_result(result):
-    assert len((await result(asked(stream=True, size="64x64", n=2))).images) == 2
+    assert len((await result(make_request(stream=True, size="64x64", n=2))).images) == 2
 
 
 @pytest.mark.gen_test(timeout=50)
@@ -200,7 +201,7 @@ async def test_eight_large_pictures_are_made_in_other_processes_while_the_loop_g
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    (found,) = await work(asked(n=8, size="2048x2048"))
+    (found,) = await work(make_request(n=8, size="2048x2048"))
     counting.cancel()
     assert turns > 100
     assert [opened(made).size for made in found.images] == [(2_048, 2_048)] * 8
@@ -245,7 +246,7 @@ async def test_no_more_is_made_at_a_time_than_there_are_workers_and_the_first_fa
 async def test_pictures_that_are_too_large_together_are_refused(monkeypatch, work):
     monkeypatch.setattr(pictures, "MAX_OUTPUT_BYTES", 1_000)
     with pytest.raises(InvalidField) as caught:
-        await work(asked(n=2, names={"n": "parameters.n"}))
+        await work(make_request(n=2, names={"n": "parameters.n"}))
     assert caught.value.param == "parameters.n"
 
 
@@ -265,7 +266,7 @@ async def test_a_caller_who_leaves_ends_the_making(call, monkeypatch):
                 ended.set()
 
     monkeypatch.setattr("tornado_gate_local.operations.work.POOL", Pool())
-    request = asked(n=3)
+    request = make_request(n=3)
     incoming = await local.call_upstream(call, await local.translate_request(call, request))
     reading = asyncio.create_task(anext(local.translate_response(call, request, incoming)))
     await began.wait()

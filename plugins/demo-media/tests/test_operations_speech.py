@@ -34,7 +34,7 @@ LONG = "The first sentence is short. " + "Then follow many others of about the s
 NAMES = {"text": "input", "format": "response_format"}
 
 
-def asked(text: str = TEXT, **fields) -> SpeechRequest:
+def make_request(text: str = TEXT, **fields) -> SpeechRequest:
     return SpeechRequest(**{"model": "local-tts", "text": text, "names": NAMES, **fields})
 
 
@@ -73,7 +73,7 @@ def decoded_seconds(data: bytes) -> tuple[float, int, str]:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.gen_test(timeout=50)
 async def test_a_file_is_what_its_name_says_and_as_long_as_the_words(spoken, name, codecs, rate, stream):
-    media_type, chunks, usage = await spoken(asked(format=name, stream=stream))
+    media_type, chunks, usage = await spoken(make_request(format=name, stream=stream))
     seconds, found_rate, codec = decoded_seconds(b"".join(chunks))
     assert media_type == MEDIA_TYPES[name]
     assert (codec in codecs, found_rate) == (True, rate)
@@ -84,7 +84,7 @@ async def test_a_file_is_what_its_name_says_and_as_long_as_the_words(spoken, nam
 
 @pytest.mark.gen_test(timeout=50)
 async def test_pcm_is_samples_and_nothing_else(spoken):
-    media_type, chunks, _ = await spoken(asked(format="pcm"))
+    media_type, chunks, _ = await spoken(make_request(format="pcm"))
     assert media_type == "audio/pcm"
     assert len(b"".join(chunks)) % 2 == 0
     assert 2 < len(b"".join(chunks)) / 2 / SAMPLE_RATE < 8
@@ -92,7 +92,7 @@ async def test_pcm_is_samples_and_nothing_else(spoken):
 
 @pytest.mark.gen_test(timeout=50)
 async def test_a_wav_file_that_comes_whole_says_how_long_it_is(spoken):
-    _, chunks, _ = await spoken(asked(format="wav"))
+    _, chunks, _ = await spoken(make_request(format="wav"))
     with wave.open(BytesIO(b"".join(chunks))) as file:
         assert file.getframerate() == SAMPLE_RATE
         assert 44 + 2 * file.getnframes() == len(b"".join(chunks))
@@ -100,7 +100,7 @@ async def test_a_wav_file_that_comes_whole_says_how_long_it_is(spoken):
 
 @pytest.mark.gen_test(timeout=50)
 async def test_mp3_is_the_default_format(spoken):
-    assert (await spoken(asked()))[0] == "audio/mpeg"
+    assert (await spoken(make_request()))[0] == "audio/mpeg"
 
 
 @pytest.mark.parametrize("name", ["pcm", "wav"])
@@ -114,7 +114,7 @@ async def test_a_stream_begins_when_the_first_sentence_is_spoken(call, monkeypat
             return await POOL.run(maker, order)
 
     monkeypatch.setattr(operation, "POOL", Pool())
-    request = asked(LONG, format=name, stream=True)
+    request = make_request(LONG, format=name, stream=True)
     incoming = await local.call_upstream(call, await local.translate_request(call, request))
     assert said == []
     events = local.translate_response(call, request, incoming)
@@ -127,7 +127,7 @@ async def test_a_stream_begins_when_the_first_sentence_is_spoken(call, monkeypat
 
 @pytest.mark.gen_test(timeout=50)
 async def test_what_is_made_whole_is_sent_in_pieces(spoken):
-    _, chunks, _ = await spoken(asked(LONG, format="mp3"))
+    _, chunks, _ = await spoken(make_request(LONG, format="mp3"))
     assert len(chunks) > 3
     assert {len(chunk) for chunk in chunks[:-1]} == {64 * 1024}
 
@@ -135,7 +135,7 @@ async def test_what_is_made_whole_is_sent_in_pieces(spoken):
 @pytest.mark.gen_test(timeout=50)
 async def test_speed_and_voice_are_heard(spoken):
     usual, fast, other = [
-        b"".join((await spoken(asked(format="pcm", **fields)))[1])
+        b"".join((await spoken(make_request(format="pcm", **fields)))[1])
         for fields in ({}, {"speed": 2.0}, {"voice": "Charon"})
     ]
     assert 1.6 < len(usual) / len(fast) < 2.4
@@ -155,12 +155,12 @@ async def test_speed_and_voice_are_heard(spoken):
 )
 @pytest.mark.gen_test
 async def test_what_cannot_be_spoken_is_refused_before_anything_is_made(refusal, fields, param):
-    assert (await refusal(asked(**fields))).param == param
+    assert (await refusal(make_request(**fields))).param == param
 
 
 @pytest.mark.gen_test
 async def test_who_asks_for_an_unknown_voice_is_told_those_that_there_are(refusal):
-    message = (await refusal(asked(voice="nobody"))).message
+    message = (await refusal(make_request(voice="nobody"))).message
     assert all(name in message for name in VOICES)
 
 
@@ -177,14 +177,14 @@ async def test_who_asks_for_an_unknown_voice_is_told_those_that_there_are(refusa
 )
 @pytest.mark.gen_test
 async def test_what_has_no_effect_is_reported(call, fields, lost):
-    await local.translate_request(call, asked(**fields, names={"language": "languageCode"}))
+    await local.translate_request(call, make_request(**fields, names={"language": "languageCode"}))
     assert call.losses == lost
 
 
 @pytest.mark.gen_test
 async def test_a_strict_caller_gets_an_error_for_instructions(make_call):
     with pytest.raises(InvalidField) as caught:
-        await local.translate_request(make_call(strict=True), asked(instructions="Whisper."))
+        await local.translate_request(make_call(strict=True), make_request(instructions="Whisper."))
     assert caught.value.param == "instructions"
 
 
@@ -219,7 +219,8 @@ async def test_every_language_that_is_offered_is_spoken():
 @pytest.mark.gen_test(timeout=50)
 async def test_another_language_takes_another_time_for_the_same_number(spoken):
     english, german = [
-        len(b"".join((await spoken(asked("777,777", format="pcm", language=language)))[1])) for language in ("en", "de")
+        len(b"".join((await spoken(make_request("777,777", format="pcm", language=language)))[1]))
+        for language in ("en", "de")
     ]
     assert abs(english - german) > SAMPLE_RATE // 10
 
@@ -227,7 +228,7 @@ async def test_another_language_takes_another_time_for_the_same_number(spoken):
 @pytest.mark.gen_test(timeout=50)
 async def test_speaking_is_the_work_of_another_process(monkeypatch, spoken):
     monkeypatch.setattr(speech, "_make_samples", None)  # of this process: a call here would fail
-    assert (await spoken(asked(format="pcm")))[1]
+    assert (await spoken(make_request(format="pcm")))[1]
     assert await POOL.run(os.getpid) != os.getpid()
 
 

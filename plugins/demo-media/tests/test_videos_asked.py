@@ -14,7 +14,7 @@ from tornado_gate.types import Data, VideoRequest
 from tornado_gate_demo_media.operations import videos as operation_module
 
 
-def asked(**fields) -> VideoRequest:
+def make_request(**fields) -> VideoRequest:
     return VideoRequest(**{"model": "local-video", "prompt": "A red fox", **fields})
 
 
@@ -48,9 +48,9 @@ def header_of_png(width: int, height: int) -> Data:
 )
 @pytest.mark.gen_test
 async def test_what_no_video_can_be_like_is_refused_in_the_callers_words(refusal, fields, param):
-    assert (await refusal(asked(**fields))).param == param
+    assert (await refusal(make_request(**fields))).param == param
     spelled = {param: f"parameters.{param}"}
-    assert (await refusal(asked(**fields, names=spelled))).param == f"parameters.{param}"
+    assert (await refusal(make_request(**fields, names=spelled))).param == f"parameters.{param}"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ async def test_what_no_video_can_be_like_is_refused_in_the_callers_words(refusal
 )
 @pytest.mark.gen_test
 async def test_the_widest_bounds_are_allowed(call, fields):
-    await local.translate_request(call, asked(**fields))
+    await local.translate_request(call, make_request(**fields))
     assert call.losses == []
 
 
@@ -83,14 +83,14 @@ async def test_the_widest_bounds_are_allowed(call, fields):
 )  # fmt: skip
 @pytest.mark.gen_test
 async def test_what_has_no_effect_is_reported(call, fields, lost):
-    await local.translate_request(call, asked(**fields))
+    await local.translate_request(call, make_request(**fields))
     assert call.losses == lost
 
 
 @pytest.mark.gen_test
 async def test_who_is_strict_gets_an_error_for_it(make_call):
     with pytest.raises(InvalidField) as caught:
-        await local.translate_request(make_call(strict=True), asked(metadata={"style": "noir"}))
+        await local.translate_request(make_call(strict=True), make_request(metadata={"style": "noir"}))
     assert caught.value.param == "metadata.style"
 
 
@@ -100,5 +100,5 @@ async def test_looking_at_a_request_begins_nothing(call, temporary, monkeypatch)
         raise AssertionError("jobs were touched")
 
     monkeypatch.setattr(operation_module, "get_loop_jobs", jobs_here)
-    await local.translate_request(call, asked())
+    await local.translate_request(call, make_request())
     assert list(temporary.iterdir()) == []

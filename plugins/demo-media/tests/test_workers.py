@@ -195,8 +195,9 @@ async def test_progress_is_told_on_the_event_loop(pool):
     assert seen == [0.5]
 
 
-def test_progress_of_a_maker_outside_a_worker_goes_nowhere():
+def test_progress_of_a_maker_outside_a_worker_goes_nowhere(capfd):
     worker.report_progress(0.5)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_one_event_loop_after_another_may_use_a_pool(pool):

@@ -54,7 +54,7 @@ def call_for(
     return call_to(id="1", model="asked", target=target, operation="videos", strict=strict)
 
 
-def asked(**fields: Any) -> VideoRequest:
+def make_request(**fields: Any) -> VideoRequest:
     return VideoRequest(**{"model": "asked", "prompt": "A cat", "task_id": OURS, **fields})
 
 
@@ -62,13 +62,13 @@ def poll(operation: Any = None) -> VideoPoll:
     return VideoPoll(model="asked", task_id=OURS, operation=operation)
 
 
-def sent(request: Request, call: Call | None = None) -> UpstreamRequest:
+def translate_request(request: Request, call: Call | None = None) -> UpstreamRequest:
     return asyncio.run(plugin.translate_request(call or call_for(), request))
 
 
 def body(request: Request, call: Call | None = None) -> dict[str, Any]:
     """Return the body of the upstream request, without the fields that every body has."""
-    outgoing = sent(request, call)
+    outgoing = translate_request(request, call)
     assert isinstance(outgoing.json, dict)
     return {
         name: value for name, value in outgoing.json.items() if name not in ("model_name", "prompt", "external_task_id")
@@ -107,7 +107,7 @@ def fault(code: int, message: str) -> dict[str, Any]:
     return {"code": code, "message": message, "request_id": "9984d27b-a408-4073-ae28-17ca6a13622d"}
 
 
-def says(value: Any, status: int = 200, path: str = "", **headers: str) -> Answer:
+def make_answer(value: Any, status: int = 200, path: str = "", **headers: str) -> Answer:
     kinds = {"content-type": "application/json", **{name.replace("_", "-"): text for name, text in headers.items()}}
     return answer(json.dumps(value), status=status, path=path, headers=kinds)
 

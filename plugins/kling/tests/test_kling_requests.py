@@ -13,15 +13,15 @@ from kling_calls import (
     OURS,
     RUNNING,
     THEIRS,
-    asked,
     body,
     call_for,
+    make_request,
     picture,
     png,
     poll,
     read_claims,
-    sent,
     stands,
+    translate_request,
 )
 
 import tornado_gate_kling as plugin
@@ -34,7 +34,7 @@ from tornado_gate.types import Data, Link, VideoCancel, VideoOperation
 class TestKling(ProviderContract):
     plugin: ClassVar[Any] = plugin
     entry = ProviderEntry(name="test", base_url=BASE, api_key=KEY)
-    request = asked(seconds=5)
+    request = make_request(seconds=5)
     outgoing: ClassVar[Any] = {
         "model_name": "upstream-model",
         "prompt": "A cat",
@@ -48,20 +48,20 @@ class TestKling(ProviderContract):
     events = (VideoOperation(status="queued", operation=RUNNING),)
 
 
-def refused(request: Any, model: str = "kling-v2-6") -> InvalidField:
+def catch_refusal(request: Any, model: str = "kling-v2-6") -> InvalidField:
     with pytest.raises(InvalidField) as caught:
-        sent(request, call_for(model))
+        translate_request(request, call_for(model))
     return caught.value
 
 
 def lost(request: Any, model: str = "kling-v2-6") -> list[str]:
     call = call_for(model)
-    sent(request, call)
+    translate_request(request, call)
     return call.losses
 
 
 def test_a_text_goes_to_its_own_address_with_a_token() -> None:
-    outgoing = sent(asked())
+    outgoing = translate_request(make_request())
     assert (outgoing.method, outgoing.url) == ("POST", f"{BASE}/v1/videos/text2video")
     assert outgoing.json == {"model_name": "kling-v2-6", "prompt": "A cat", "external_task_id": OURS}
     token = outgoing.headers["authorization"].removeprefix("Bearer ")
@@ -69,21 +69,23 @@ def test_a_text_goes_to_its_own_address_with_a_token() -> None:
 
 
 def test_the_entrys_own_headers_replace_ours_however_they_are_spelled() -> None:
-    headers = sent(asked(), call_for(headers={"Authorization": "Bearer own", "X-Team": "7"})).headers
+    headers = translate_request(
+        make_request(), call_for(headers={"Authorization": "Bearer own", "X-Team": "7"})
+    ).headers
     assert headers == {"authorization": "Bearer own", "x-team": "7"}
 
 
 def test_a_picture_goes_to_its_own_address_as_bare_base64() -> None:
     data = png(480, 480)
     url_safe = base64.urlsafe_b64encode(data).decode().rstrip("=")
-    outgoing = sent(asked(image=Data(media_type="image/png", base64=url_safe)))
+    outgoing = translate_request(make_request(image=Data(media_type="image/png", base64=url_safe)))
     assert outgoing.url == f"{BASE}/v1/videos/image2video"
     assert base64.b64decode(outgoing.json["image"], validate=True) == data
 
 
 def test_a_picture_elsewhere_goes_up_as_its_address() -> None:
     url = "https://pictures.example/cat.png?sign=a%2Fb"
-    assert body(asked(image=Link(url=url))) == {"image": url}
+    assert body(make_request(image=Link(url=url))) == {"image": url}
 
 
 @pytest.mark.parametrize(
@@ -101,13 +103,13 @@ def test_a_picture_elsewhere_goes_up_as_its_address() -> None:
     ids=["too small", "too long", "too many bytes", "another kind", "no base64"],
 )
 def test_a_picture_that_the_vendor_would_not_take_is_refused_by_its_field(image: Data, code: str) -> None:
-    error = refused(asked(image=image, names={"image": "input_reference"}))
+    error = catch_refusal(make_request(image=image, names={"image": "input_reference"}))
     assert (error.param, error.code, error.status) == ("input_reference", code, 400)
 
 
 @pytest.mark.parametrize("size", [(300, 750), (750, 300), (480, 480)])
 def test_a_picture_at_the_edge_of_what_is_taken_is_taken(size: tuple[int, int]) -> None:
-    assert "image" in body(asked(image=picture(*size)))
+    assert "image" in body(make_request(image=picture(*size)))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_a_picture_at_the_edge_of_what_is_taken_is_taken(size: tuple[int, int]) 
     ],
 )
 def test_seconds_are_a_text_as_the_vendor_wants_them(model: str, seconds: float, duration: str) -> None:
-    assert body(asked(seconds=seconds), call_for(model)) == {"duration": duration}
+    assert body(make_request(seconds=seconds), call_for(model)) == {"duration": duration}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_seconds_are_a_text_as_the_vendor_wants_them(model: str, seconds: float,
 def test_seconds_that_the_model_does_not_have_are_refused_with_those_it_has(
     model: str, seconds: float, allowed: str
 ) -> None:
-    error = refused(asked(seconds=seconds, names={"seconds": "duration"}), model)
+    error = catch_refusal(make_request(seconds=seconds, names={"seconds": "duration"}), model)
     assert error.param == "duration"
     assert allowed in error.message
 
@@ -149,27 +151,27 @@ def test_seconds_that_the_model_does_not_have_are_refused_with_those_it_has(
 )
 def test_a_size_of_a_known_shape_becomes_that_shape(width: int, height: int, ratio: str) -> None:
     call = call_for()
-    assert body(asked(width=width, height=height), call) == {"aspect_ratio": ratio}
+    assert body(make_request(width=width, height=height), call) == {"aspect_ratio": ratio}
     assert call.losses == []
 
 
 def test_a_size_of_another_shape_is_lost_by_the_callers_names() -> None:
-    assert lost(asked(width=1024, height=768)) == ["width", "height"]
-    assert lost(asked(width=1024, height=768, names={"width": "size", "height": "size"})) == ["size"]
+    assert lost(make_request(width=1024, height=768)) == ["width", "height"]
+    assert lost(make_request(width=1024, height=768, names={"width": "size", "height": "size"})) == ["size"]
 
 
 def test_with_a_picture_a_size_holds_only_when_it_has_the_same_shape() -> None:
     call = call_for()
-    assert "aspect_ratio" not in body(asked(image=picture(640, 360), width=1280, height=720), call)
+    assert "aspect_ratio" not in body(make_request(image=picture(640, 360), width=1280, height=720), call)
     assert call.losses == []
-    assert lost(asked(image=picture(480, 480), width=1280, height=720)) == ["width", "height"]
-    assert lost(asked(image=Link(url="https://p.example/a"), width=1280, height=720)) == ["width", "height"]
+    assert lost(make_request(image=picture(480, 480), width=1280, height=720)) == ["width", "height"]
+    assert lost(make_request(image=Link(url="https://p.example/a"), width=1280, height=720)) == ["width", "height"]
 
 
 def test_a_model_that_needs_a_picture_says_so() -> None:
-    error = refused(asked(), "kling-v2-1")
+    error = catch_refusal(make_request(), "kling-v2-1")
     assert (error.param, error.code) == ("image", "missing_required_parameter")
-    assert "image" in body(asked(image=picture()), call_for("kling-v2-1"))
+    assert "image" in body(make_request(image=picture()), call_for("kling-v2-1"))
 
 
 def test_known_wishes_go_up_under_their_names() -> None:
@@ -186,26 +188,26 @@ def test_known_wishes_go_up_under_their_names() -> None:
         "aspect_ratio": "1:1",
     }
     call = call_for("kling-v3")
-    assert body(asked(metadata=wishes), call) == wishes
+    assert body(make_request(metadata=wishes), call) == wishes
     assert call.losses == []
 
 
 @pytest.mark.parametrize(("said", "sound"), [(True, "on"), (False, "off"), ("off", "off")])
 def test_sound_may_be_said_in_either_way(said: Any, sound: str) -> None:
-    assert body(asked(metadata={"sound": said}))["sound"] == sound
+    assert body(make_request(metadata={"sound": said}))["sound"] == sound
 
 
 def test_wishes_for_pictures_go_up_only_with_one() -> None:
     wishes = {"dynamic_masks": [{"mask": "https://p.example/m"}], "element_list": [{"element_id": 1}]}
-    assert body(asked(image=Link(url="https://p.example/a"), metadata=wishes)).items() >= wishes.items()
-    assert lost(asked(metadata=wishes)) == ["metadata.dynamic_masks", "metadata.element_list"]
-    assert lost(asked(image=picture(), metadata={"aspect_ratio": "1:1"})) == ["metadata.aspect_ratio"]
+    assert body(make_request(image=Link(url="https://p.example/a"), metadata=wishes)).items() >= wishes.items()
+    assert lost(make_request(metadata=wishes)) == ["metadata.dynamic_masks", "metadata.element_list"]
+    assert lost(make_request(image=picture(), metadata={"aspect_ratio": "1:1"})) == ["metadata.aspect_ratio"]
 
 
 def test_a_last_picture_alone_is_a_video_of_pictures() -> None:
     data = png(400, 400)
     tail = "data:image/png;base64," + base64.b64encode(data).decode()
-    outgoing = sent(asked(metadata={"image_tail": tail}))
+    outgoing = translate_request(make_request(metadata={"image_tail": tail}))
     assert outgoing.url.endswith("/image2video")
     assert base64.b64decode(outgoing.json["image_tail"], validate=True) == data
 
@@ -223,31 +225,31 @@ def test_a_last_picture_alone_is_a_video_of_pictures() -> None:
     ],
 )
 def test_a_wish_of_the_wrong_kind_is_refused_by_its_path(wishes: dict[str, Any], param: str) -> None:
-    error = refused(asked(image=picture(), metadata=wishes), "kling-v3")
+    error = catch_refusal(make_request(image=picture(), metadata=wishes), "kling-v3")
     assert (error.param, error.status) == (param, 400)
 
 
 @pytest.mark.parametrize(("level", "mode"), [("high", "pro"), ("standard", "std"), ("LOW", "std")])
 def test_the_level_of_quality_is_the_vendors_mode(level: str, mode: str) -> None:
     call = call_for()
-    assert body(asked(metadata={"quality_level": level}), call) == {"mode": mode}
+    assert body(make_request(metadata={"quality_level": level}), call) == {"mode": mode}
     assert call.losses == []
 
 
 def test_the_vendors_mode_stands_above_the_level_of_quality() -> None:
     call = call_for()
-    assert body(asked(metadata={"quality_level": "high", "mode": "std"}), call) == {"mode": "std"}
+    assert body(make_request(metadata={"quality_level": "high", "mode": "std"}), call) == {"mode": "std"}
     assert call.losses == ["metadata.quality_level"]
 
 
 def test_the_shape_that_a_wish_names_stands_above_the_size() -> None:
     call = call_for()
-    assert body(asked(width=1280, height=720, metadata={"aspect_ratio": "1:1"}), call) == {"aspect_ratio": "1:1"}
+    assert body(make_request(width=1280, height=720, metadata={"aspect_ratio": "1:1"}), call) == {"aspect_ratio": "1:1"}
     assert call.losses == ["width", "height"]
 
 
 def test_what_the_vendor_has_no_field_for_is_lost_by_name() -> None:
-    request = asked(
+    request = make_request(
         fps=30,
         seed=1,
         n=2,
@@ -257,7 +259,7 @@ def test_what_the_vendor_has_no_field_for_is_lost_by_name() -> None:
     )
     call = call_for()
     assert body(request, call) == {}
-    assert sent(request).json["external_task_id"] == OURS
+    assert translate_request(request).json["external_task_id"] == OURS
     assert set(call.losses) == {
         *("fps", "seed", "n", "user", "response_format", "metadata.style", "metadata.quality_level"),
         *("metadata.callback_url", "metadata.external_task_id"),
@@ -266,7 +268,7 @@ def test_what_the_vendor_has_no_field_for_is_lost_by_name() -> None:
 
 def test_one_video_and_wishes_of_null_are_no_loss() -> None:
     call = call_for()
-    assert body(asked(n=1, metadata={"negative_prompt": None, "style": None}), call) == {}
+    assert body(make_request(n=1, metadata={"negative_prompt": None, "style": None}), call) == {}
     assert call.losses == []
 
 
@@ -281,48 +283,48 @@ def test_one_video_and_wishes_of_null_are_no_loss() -> None:
     ],
 )
 def test_what_a_model_does_not_know_is_lost(model: str, losses: list[str]) -> None:
-    assert lost(asked(metadata={"sound": "on", "cfg_scale": 0.5}), model) == losses
+    assert lost(make_request(metadata={"sound": "on", "cfg_scale": 0.5}), model) == losses
 
 
 def test_a_strict_caller_gets_an_error_instead_of_a_loss() -> None:
     with pytest.raises(InvalidField, match=r"metadata\.style"):
-        sent(asked(metadata={"style": "noir"}), call_for(strict=True))
+        translate_request(make_request(metadata={"style": "noir"}), call_for(strict=True))
 
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_a_watermark_is_asked_for_in_the_vendors_field(wanted: bool) -> None:
-    assert body(asked(watermark=wanted)) == {"watermark_info": {"enabled": wanted}}
+    assert body(make_request(watermark=wanted)) == {"watermark_info": {"enabled": wanted}}
 
 
 def test_a_video_cannot_be_made_of_an_earlier_one() -> None:
     with pytest.raises(UnsupportedOperation) as caught:
-        sent(asked(remix_of=RUNNING))
+        translate_request(make_request(remix_of=RUNNING))
     assert caught.value.param == "remix_of"
 
 
 def test_a_task_is_asked_about_where_it_was_begun() -> None:
-    outgoing = sent(poll({"kind": "image2video", "task_id": THEIRS}))
+    outgoing = translate_request(poll({"kind": "image2video", "task_id": THEIRS}))
     assert (outgoing.method, outgoing.url) == ("GET", f"{BASE}/v1/videos/image2video/{THEIRS}")
     assert outgoing.json is None
 
 
 def test_what_is_kept_of_a_task_of_another_provider_is_refused() -> None:
     with pytest.raises(UpstreamError):
-        sent(poll({"name": "operations/1"}))
+        translate_request(poll({"name": "operations/1"}))
 
 
 def test_a_video_that_has_begun_cannot_be_stopped() -> None:
     with pytest.raises(UnsupportedOperation):
-        sent(VideoCancel(model="asked", task_id=OURS, operation=RUNNING))
+        translate_request(VideoCancel(model="asked", task_id=OURS, operation=RUNNING))
 
 
 def test_other_operations_are_refused() -> None:
     with pytest.raises(UnsupportedOperation):
-        sent(chat("Hello"))
+        translate_request(chat("Hello"))
 
 
 def test_a_request_is_not_changed_by_being_sent_again() -> None:
-    request, call = asked(image=picture(), seconds=5, metadata={"mode": "pro"}), call_for()
+    request, call = make_request(image=picture(), seconds=5, metadata={"mode": "pro"}), call_for()
     first = asyncio.run(plugin.translate_request(call, request)).json
     assert asyncio.run(plugin.translate_request(call, request)).json == first
 

@@ -60,7 +60,7 @@ IN_OTHER_WORDS = {
 }
 
 
-def asked(*inputs, **fields) -> EmbeddingRequest:
+def make_request(*inputs, **fields) -> EmbeddingRequest:
     return EmbeddingRequest(model="local-embed", inputs=inputs, names=NAMES, **fields)
 
 
@@ -82,7 +82,7 @@ def near(one, other) -> float:
 
 @pytest.mark.gen_test(timeout=50)
 async def test_each_text_gets_a_vector_of_length_one_in_the_order_of_the_texts(vectors):
-    result = await vectors(asked("first", "the second text", "first"))
+    result = await vectors(make_request("first", "the second text", "first"))
     assert [len(to_floats(one)) for one in result.vectors] == [256] * 3
     assert all(math.isclose(near(one, one), 1, abs_tol=1e-5) for one in result.vectors)
     assert result.vectors[0] == result.vectors[2] != result.vectors[1]
@@ -93,33 +93,35 @@ async def test_each_text_gets_a_vector_of_length_one_in_the_order_of_the_texts(v
 @pytest.mark.parametrize("dimensions", [1, 7, 1_536, 4_096])
 @pytest.mark.gen_test(timeout=50)
 async def test_dimensions_are_as_asked(vectors, dimensions):
-    result = await vectors(asked("one", "two", dimensions=dimensions))
+    result = await vectors(make_request("one", "two", dimensions=dimensions))
     assert [len(one) for one in result.vectors] == [4 * dimensions] * 2
 
 
 @pytest.mark.parametrize("dimensions", [0, -1, 4_097])
 @pytest.mark.gen_test
 async def test_other_dimensions_are_refused_in_the_callers_word(refusal, dimensions):
-    error = await refusal(asked("one", dimensions=dimensions))
+    error = await refusal(make_request("one", dimensions=dimensions))
     assert error.param == "outputDimensionality"
     assert "4,096" in error.message
 
 
 @pytest.mark.gen_test
 async def test_too_many_inputs_are_refused_before_anything_is_made(refusal):
-    assert (await refusal(asked(*["one"] * 2_049))).param == "input"
+    assert (await refusal(make_request(*["one"] * 2_049))).param == "input"
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_equal_tokens_have_equal_vectors_and_those_that_share_tokens_are_near(vectors):
-    one, same, alike, other = (await vectors(asked((1, 22, 333), (1, 22, 333), (1, 22, 4), (50_000, 60_001)))).vectors
+    one, same, alike, other = (
+        await vectors(make_request((1, 22, 333), (1, 22, 333), (1, 22, 4), (50_000, 60_001)))
+    ).vectors
     assert one == same
     assert near(one, alike) > near(one, other) + 0.2
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_tokens_are_counted_one_by_one_and_texts_by_the_rule(vectors):
-    result = await vectors(asked((1, 22, 333), (7,), "two words"))
+    result = await vectors(make_request((1, 22, 333), (7,), "two words"))
     assert result.usage.input_tokens == 4 + count_tokens(["two words"])
 
 
@@ -144,7 +146,7 @@ async def test_thousands_of_texts_are_embedded_in_another_process_while_the_loop
 
     counting = asyncio.create_task(count())
     texts = [f"text number {number}" for number in range(2_048)]
-    result = await vectors(asked(*texts, dimensions=1_024))
+    result = await vectors(make_request(*texts, dimensions=1_024))
     counting.cancel()
     assert turns > 50
     assert await POOL.run(os.getpid) != os.getpid()
@@ -153,10 +155,10 @@ async def test_thousands_of_texts_are_embedded_in_another_process_while_the_loop
 
 @pytest.mark.gen_test(timeout=50)
 async def test_questions_find_the_answer_that_shares_their_words_and_the_readme_says_how_often(vectors):
-    answers = (await vectors(asked(*ANSWERS.values()))).vectors
+    answers = (await vectors(make_request(*ANSWERS.values()))).vectors
     questions = IN_ALIKE_WORDS | IN_OTHER_WORDS
     found = []
-    for vector in (await vectors(asked(*questions))).vectors:
+    for vector in (await vectors(make_request(*questions))).vectors:
         nearness = [near(vector, answer) for answer in answers]
         found.append(list(ANSWERS)[nearness.index(max(nearness))])
     right = {question for question, answer in zip(questions, found, strict=True) if questions[question] == answer}
@@ -167,7 +169,9 @@ async def test_questions_find_the_answer_that_shares_their_words_and_the_readme_
 
 @pytest.mark.gen_test
 async def test_what_has_no_effect_is_reported_in_the_callers_words(call):
-    request = asked("one", task="RETRIEVAL_QUERY", title="A title", user="ann", extra={"truncate": "END", "null": None})
+    request = make_request(
+        "one", task="RETRIEVAL_QUERY", title="A title", user="ann", extra={"truncate": "END", "null": None}
+    )
     await local.translate_request(call, request)
     assert call.losses == ["taskType", "title", "truncate"]
 
@@ -175,7 +179,7 @@ async def test_what_has_no_effect_is_reported_in_the_callers_words(call):
 @pytest.mark.gen_test
 async def test_a_strict_caller_gets_an_error_instead_of_a_loss(make_call):
     with pytest.raises(InvalidField) as caught:
-        await local.translate_request(make_call(strict=True), asked("one", task="CLUSTERING"))
+        await local.translate_request(make_call(strict=True), make_request("one", task="CLUSTERING"))
     assert caught.value.param == "taskType"
 
 

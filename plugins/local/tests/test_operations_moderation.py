@@ -17,7 +17,7 @@ PICTURE = Image(source=Data(media_type="image/png", base64=""))
 THREAT = "I will kill you."
 
 
-def asked(*inputs, **fields) -> ModerationRequest:
+def make_request(*inputs, **fields) -> ModerationRequest:
     return ModerationRequest(model="local-moderation", inputs=inputs, names={"inputs": "input"}, **fields)
 
 
@@ -32,7 +32,7 @@ def verdicts(work):
 
 @pytest.mark.gen_test(timeout=50)
 async def test_every_input_gets_a_verdict_on_every_category_of_the_vendor(verdicts):
-    result = await verdicts(asked((Text(text="A quiet evening at the lake."),), (Text(text=THREAT),)))
+    result = await verdicts(make_request((Text(text="A quiet evening at the lake."),), (Text(text=THREAT),)))
     fields = {field.alias or name for name, field in Categories.model_fields.items()}
     for verdict in result.verdicts:
         assert set(verdict.categories) == set(verdict.scores) == set(verdict.applied) == fields == set(CATEGORIES)
@@ -49,26 +49,26 @@ async def test_every_input_gets_a_verdict_on_every_category_of_the_vendor(verdic
 async def test_more_text_than_a_worker_reads_in_time_is_refused_at_once(verdicts):
     half = (Text(text="a " * (word_list.MAX_CHARACTERS // 4)),)
     with pytest.raises(InvalidField, match=r"at most 4,000,000 characters .* this one has 4,000,001") as caught:
-        await verdicts(asked(half, half, (Text(text="a"),)))
+        await verdicts(make_request(half, half, (Text(text="a"),)))
     assert (caught.value.param, caught.value.code) == ("input", "string_above_max_length")
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_two_answers_have_two_ids(verdicts):
-    one, other = await verdicts(asked((Text(text="a"),))), await verdicts(asked((Text(text="a"),)))
+    one, other = await verdicts(make_request((Text(text="a"),))), await verdicts(make_request((Text(text="a"),)))
     assert one.id.startswith("modr-")
     assert one.id != other.id
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_all_texts_of_an_input_are_judged_together(verdicts):
-    result = await verdicts(asked((Text(text="Hello."), Text(text=THREAT))))
+    result = await verdicts(make_request((Text(text="Hello."), Text(text=THREAT))))
     assert [verdict.flagged for verdict in result.verdicts] == [True]
 
 
 @pytest.mark.gen_test(timeout=50)
 async def test_a_picture_is_reported_by_its_place_and_the_verdict_is_on_the_text(verdicts, call):
-    result = await verdicts(asked((Text(text=THREAT), PICTURE)))
+    result = await verdicts(make_request((Text(text=THREAT), PICTURE)))
     assert call.losses == ["input.1"]
     assert result.verdicts[0].flagged
     assert result.verdicts[0].applied["violence"] == ["text"]
@@ -76,28 +76,28 @@ async def test_a_picture_is_reported_by_its_place_and_the_verdict_is_on_the_text
 
 @pytest.mark.gen_test(timeout=50)
 async def test_a_verdict_on_a_picture_alone_applies_to_nothing(verdicts, call):
-    result = await verdicts(asked((PICTURE,)))
+    result = await verdicts(make_request((PICTURE,)))
     assert call.losses == ["input"]
     assert set(map(tuple, result.verdicts[0].applied.values())) == {()}
 
 
 @pytest.mark.gen_test
 async def test_of_several_inputs_the_place_is_that_of_the_input(call):
-    await local.translate_request(call, asked((Text(text="a"),), (PICTURE,)))
+    await local.translate_request(call, make_request((Text(text="a"),), (PICTURE,)))
     assert call.losses == ["input.1"]
 
 
 @pytest.mark.gen_test
 async def test_unknown_fields_and_members_are_reported(call):
     inputs = (Text(text="a", extra={"language": "en"}), Text(text="b"))
-    await local.translate_request(call, asked(inputs, extra={"policy": "strict"}))
+    await local.translate_request(call, make_request(inputs, extra={"policy": "strict"}))
     assert call.losses == ["input.0.language", "policy"]
 
 
 @pytest.mark.gen_test
 async def test_a_strict_caller_gets_an_error_for_a_picture(make_call):
     with pytest.raises(InvalidField) as caught:
-        await local.translate_request(make_call(strict=True), asked((Text(text="a"), PICTURE)))
+        await local.translate_request(make_call(strict=True), make_request((Text(text="a"), PICTURE)))
     assert caught.value.param == "input.1"
 
 

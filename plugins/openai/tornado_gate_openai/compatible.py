@@ -21,10 +21,11 @@ from tornado_gate.errors import ConfigError, UnsupportedOperation
 from tornado_gate.hookspecs import Capabilities, ProviderEntry, provider_impl
 from tornado_gate.http.base_url import normalize_base_url
 from tornado_gate.streams import sse, stages
-from tornado_gate.streams.events import replay
+from tornado_gate.streams.events import convert_whole, replay
 from tornado_gate.types import (
     Call,
     ChatRequest,
+    ChatResult,
     EmbeddingRequest,
     Operation,
     Request,
@@ -34,6 +35,7 @@ from tornado_gate.types import (
     UpstreamResponse,
     VerbatimRequest,
 )
+from tornado_gate.types.wire import require_object
 from tornado_gate.wire.fitting import fit_request
 from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.tool_names import fit_tools, restore_tools
@@ -117,7 +119,8 @@ class OpenAICompatible:
         if incoming.is_event_stream(otherwise=request.stream):
             events = chat.parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider))
         else:
-            events = stages.DeferredItems(partial(_parse_whole, incoming), incoming.chunks)
+            whole = convert_whole(incoming, _convert)
+            events = whole or stages.DeferredItems(partial(_parse_whole, incoming), incoming.chunks)
         return restore_tools(events, request, self.features)
 
     def _make_request(self, call: Call, path: str, **body: Any) -> UpstreamRequest:
@@ -150,6 +153,10 @@ class OpenAICompatible:
         for name in lost:
             report(name)
         return changed
+
+
+def _convert(body: Any) -> ChatResult:
+    return chat.parse_response(require_object(body))
 
 
 async def _parse_whole(incoming: UpstreamResponse) -> Iterator[StreamEvent]:

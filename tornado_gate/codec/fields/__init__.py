@@ -30,7 +30,7 @@ from tornado_gate.codec.fields.kinds import (
     format_choices,
     get_schema,
 )
-from tornado_gate.codec.fields.reference_readers import make_reference_reader
+from tornado_gate.codec.fields.reference_readers import make_reference_reader, make_request_reference_reader
 from tornado_gate.codec.fields.schemas import BodySchema, check, first_fault
 from tornado_gate.codec.fields.text_shapes import make_body_shape, make_shape
 
@@ -61,6 +61,7 @@ __all__ = [
     "get_schema",
     "make_body_shape",
     "make_reference_reader",
+    "make_request_reference_reader",
     "make_shape",
     "parse_form",
 ]

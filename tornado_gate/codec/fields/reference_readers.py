@@ -6,6 +6,7 @@ may be long; members that lead to no reference are not visited.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -25,8 +26,11 @@ from tornado_gate.codec.fields.kinds import (
 )
 from tornado_gate.codec.fields.schemas import list_spellings
 from tornado_gate.types.upstream_objects import ObjectReference
+from tornado_gate.types.wire import WireRequest
 
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
+_SEARCHED_BYTES: Final = 1024
+"""Up to this length, a search of the body for the names of references takes less time than reading its value."""
 
 
 class _FoundReference:
@@ -48,6 +52,20 @@ _Read = Callable[[Any, _References], None]
 """Adds the references in a value. Paths are made only of references, because most bodies have none."""
 
 
+class _Known:
+    """What is known about the schemas so far.
+
+    `readers` has the readers by their schemas, because schemas may contain themselves. `names` has the names of all members that
+    are references or contain ids.
+    """
+
+    __slots__ = ("names", "readers")
+
+    def __init__(self) -> None:
+        self.readers: dict[tuple[type[Schema], ...], _Reader | None] = {}
+        self.names: set[str] = set()
+
+
 class _Reader(NamedTuple):
     """How values are read: `read` accepts values of `types`; other values have no references."""
 
@@ -57,8 +75,29 @@ class _Reader(NamedTuple):
 
 def make_reference_reader(kind: type[Schema]) -> Callable[[Mapping[str, Any]], list[ObjectReference]]:
     """Return a function that lists the references in a body, in the order of its schema."""
-    reader = _make_object_reader((kind,), {})
+    return _make_body_reader(_make_object_reader((kind,), _Known()))
 
+
+def make_request_reference_reader(kind: type[Schema]) -> Callable[[Any, WireRequest], list[ObjectReference]]:
+    """Return the function for `Route.references`: it lists the references in the body of a request like `make_reference_reader`.
+
+    Most bodies are short and contain none of the names of references. They are not read.
+    """
+    known = _Known()
+    list_references = _make_body_reader(_make_object_reader((kind,), known))
+    find_name = re.compile(f'"(?:{"|".join(sorted(known.names))})"'.encode()).search
+
+    def list_request_references(call: Any, wire: WireRequest) -> list[ObjectReference]:
+        # A name may be written with escapes, and a form has no raw body. A search for one byte takes no time.
+        raw = wire.raw
+        if 0 < len(raw) <= _SEARCHED_BYTES and b"\\" not in raw and find_name(raw) is None:
+            return []
+        return list_references(wire.json)
+
+    return list_request_references
+
+
+def _make_body_reader(reader: _Reader | None) -> Callable[[Mapping[str, Any]], list[ObjectReference]]:
     def list_references(body: Mapping[str, Any]) -> list[ObjectReference]:
         references: _References = []
         if reader is not None:
@@ -68,19 +107,20 @@ def make_reference_reader(kind: type[Schema]) -> Callable[[Mapping[str, Any]], l
     return list_references
 
 
-def _make_reader(field: fields.Field[Any], known: dict[Any, _Reader | None]) -> _Reader | None:
+def _make_reader(name: str, field: fields.Field[Any], known: _Known) -> _Reader | None:
     if isinstance(field, Declared) and field.opaque:
         return None
     match field:
         case String() if field.refers is not None:
+            known.names.add(name)
             return _Reader(frozenset({str}), _read_id(field.refers))
         case Array():
-            item = _make_reader(field.item, known)
+            item = _make_reader(name, field.item, known)
             return _Reader(frozenset({list}), _read_items(item, field.are_plain)) if item is not None else None
         case Unchecked() if field.inner is not None:
-            return _make_reader(field.inner(), known)
+            return _make_reader(name, field.inner(), known)
         case OneOf():
-            return _make_union_reader([_make_reader(inner, known) for inner in field.by_type.values()])
+            return _make_union_reader([_make_reader(name, inner, known) for inner in field.by_type.values()])
         case kinds.Object() if field.schema is not None:
             return _make_object_reader((field.schema,), known)
         case Variants():
@@ -88,32 +128,34 @@ def _make_reader(field: fields.Field[Any], known: dict[Any, _Reader | None]) -> 
     return None
 
 
-def _make_object_reader(schemas: tuple[type[Schema], ...], known: dict[Any, _Reader | None]) -> _Reader | None:
-    """Return the reader of objects that one of `schemas` describes; None if they have no references.
-
-    `known` has the readers by their schemas, because schemas may contain themselves.
-    """
-    if schemas in known:
-        return known[schemas]
+def _make_object_reader(schemas: tuple[type[Schema], ...], known: _Known) -> _Reader | None:
+    """Return the reader of objects that one of `schemas` describes; None if they have no references."""
+    readers = known.readers
+    if schemas in readers:
+        return readers[schemas]
     if any(getattr(kind, "finds_all_references", False) for kind in schemas):
         declared = [member for kind in _list_schemas_below(schemas) for member in _list_members(kind)]
-        return _Reader(_CONTAINERS, _read_anywhere(_list_ids(declared), _list_opaque(declared)))
+        ids = _list_ids(declared)
+        known.names.update(ids)
+        return _Reader(_CONTAINERS, _read_anywhere(ids, _list_opaque(declared)))
     declared = [member for kind in schemas for member in _list_members(kind)]
     ids = _list_ids(declared)
+    known.names.update(ids)
     if anywhere := {name: reference for name, reference in ids.items() if reference.anywhere}:
         return _Reader(_CONTAINERS, _read_anywhere(anywhere, _list_opaque(declared)))
     members: dict[str, _Reader] = {}
     below = next((ids_below for kind in schemas if (ids_below := getattr(kind, "ids", None)) is not None), None)
     if below is None:
-        known[schemas] = _Reader(frozenset({dict}), _read_members(ids, members))
+        readers[schemas] = _Reader(frozenset({dict}), _read_members(ids, members))
     else:
-        known[schemas] = _Reader(_CONTAINERS, _read_members_and_below(ids, members, below))
+        known.names.update(below.kinds)
+        readers[schemas] = _Reader(_CONTAINERS, _read_members_and_below(ids, members, below))
     for name, field in declared:
-        if name not in ids and name not in members and (reader := _make_reader(field, known)) is not None:
+        if name not in ids and name not in members and (reader := _make_reader(name, field, known)) is not None:
             members[name] = reader
     if not ids and not members and below is None:
-        known[schemas] = None
-    return known[schemas]
+        readers[schemas] = None
+    return readers[schemas]
 
 
 def _list_members(kind: type[Schema]) -> _Members:

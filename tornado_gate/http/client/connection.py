@@ -57,7 +57,7 @@ class ConnectionOwner(Protocol):
 
 
 class ClientConnection(asyncio.Protocol):
-    """A connection that `loop.create_connection` creates. `send_request` is called for one request at a time."""
+    """A connection that `loop.create_connection` creates. `begin_request` is called for one request at a time."""
 
     __slots__ = (
         "_answer",
@@ -134,15 +134,11 @@ class ClientConnection(asyncio.Protocol):
         """
         return self._input is not None and bool(self._input.poll(0))
 
-    async def send_request(self, head: bytes, body: bytes | SizedBody, *, bodiless: bool = False) -> HttpResponse:
-        """Send a request and return the response when its head has arrived. `bodiless`: the response has no body, as for HEAD.
-
-        Raises ConnectionBroken and MalformedResponse.
-        """
-        return await self.begin_request(head, body, bodiless=bodiless).wait_for_head()
-
     def begin_request(self, head: bytes, body: bytes | SizedBody, *, bodiless: bool = False) -> HttpResponse:
-        """Send a request like `send_request`. Return its response, whose head has not arrived; it may have a fault already."""
+        """Send a request and return its response, whose head has not arrived; it may have a fault already.
+
+        `bodiless`: the response has no body, as for HEAD.
+        """
         self._answer = answer = HttpResponse(self, self._loop, self._came)
         self._headers = answer.headers
         self._bodiless = bodiless

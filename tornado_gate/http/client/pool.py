@@ -103,12 +103,12 @@ class HttpClient:
         kept = self._take_idle_connection(origin)
         if kept is not None:
             try:
-                return await kept.send_request(head, body, bodiless=bodiless)
+                return await kept.begin_request(head, body, bodiless=bodiless).wait_for_head()
             except ConnectionBroken as broken:
                 if not (broken.unsent or (broken.unanswered and idempotent)):
                     raise
         connection = await self._connect_in_time(origin)
-        return await connection.send_request(head, body, bodiless=bodiless)
+        return await connection.begin_request(head, body, bodiless=bodiless).wait_for_head()
 
     def begin_post(
         self,

@@ -45,8 +45,11 @@ class Application(Protocol):
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate: ...
 
-    def start_again(self, server_conn: object, request_conn: HTTPConnection, note: Any) -> HTTPMessageDelegate:
-        """Return the delegate of a request whose head, apart from its Content-Length, has the `note` of an earlier one."""
+    def take_again(self, request_conn: HTTPConnection, note: Any, body: bytes) -> HTTPMessageDelegate | None:
+        """Begin a request whose head, apart from its Content-Length, has the `note` of an earlier one. Return its delegate.
+
+        Return None, without an effect, if it must be started by `start_request`.
+        """
 
     def on_close(self, server_conn: object) -> None: ...
 
@@ -218,8 +221,12 @@ class ServerConnection(PacedProtocol):
         held, last = self._held, self._last_head
         if last is not None and (end := last.find_end(held)) > 0:
             self._seen = 0
+            head = last.head
+            stop = end + head.body
+            if stop <= len(held) and self._repeat_request(head, held[end:stop], held[stop:]):
+                return
             self._held = held[end:]
-            self._begin_request(last.head)
+            self._begin_request(head)
             return
         first = 0
         if held.startswith(b"\r"):  # RFC 9112 2.2: one empty line before a request is allowed
@@ -242,6 +249,24 @@ class ServerConnection(PacedProtocol):
         self._begin_request(head)
         self._last_head = remember_head(data, head)
 
+    def _repeat_request(self, head: Head, body: bytes, rest: bytes) -> bool:
+        """Give the application a request with a head that it has noted, and with its whole body. `rest` has arrived after it.
+
+        Return False, without an effect, if the application takes it only step by step.
+        """
+        server, held = self._server, self._held
+        request = RequestConnection(
+            self, self._context, head, server.done, server.body_bytes, server.times.body_seconds
+        )
+        self._request, self._held, self._phase, self._deadline = request, rest, Phase.ANSWER, None
+        delegate = server.application.take_again(request, head.headers.note, body)
+        if delegate is None:
+            self._request, self._held, self._phase = None, held, Phase.HEAD
+            return False
+        if self._request is request:  # the response is not complete
+            self._delegate = delegate
+        return True
+
     def _begin_request(self, head: Head) -> None:
         server = self._server
         self._deadline = None  # handlers have no time limit here
@@ -252,10 +277,7 @@ class ServerConnection(PacedProtocol):
         )
         held = self._held
         has_whole_body = request.has_whole_body = 0 < head.body <= len(held) and "expect" not in head.headers.lowered
-        note, application = head.headers.note, server.application
-        delegate = self._delegate = (
-            application.start_request(self, request) if note is None else application.start_again(self, request, note)
-        )
+        delegate = self._delegate = server.application.start_request(self, request)
         waiting = delegate.headers_received(head.start_line, head.headers)
         if waiting is not None:
             self._wait(waiting, self._begin_body)

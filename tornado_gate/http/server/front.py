@@ -62,7 +62,7 @@ class HttpServer:
         """
         self.application = cast(
             Application, application
-        )  # `start_again` is called only if it notes something about a head
+        )  # `take_again` is called only if it notes something about a head
         self.times = times or Times()
         self.header_bytes = header_bytes
         self.body_bytes = body_bytes

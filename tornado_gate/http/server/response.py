@@ -68,22 +68,10 @@ class ConnectionContext:
 class RequestConnection(HTTPConnection):
     """One request and its response. `has_whole_body`: the body has arrived together with the head."""
 
-    __slots__ = (
-        "_chunked",
-        "_done",
-        "_head_only",
-        "_left",
-        "_line",
-        "_start_line",
-        "body_seconds",
-        "close_callback",
-        "context",
-        "finished",
-        "has_whole_body",
-        "keep",
-        "max_body_size",
-        "started",
-    )
+    # The state of a request that has just begun; a class attribute costs nothing until it changes.
+    _chunked = _head_only = started = finished = has_whole_body = False
+    _left: int | None = None
+    close_callback: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -97,13 +85,10 @@ class RequestConnection(HTTPConnection):
         self._line: ResponseTransport | None = line
         self._done = done
         self._start_line = head.start_line  # its method and version decide the framing
-        self._chunked = self.started = self.finished = self.has_whole_body = False
-        self._left: int | None = None
         self.context = context
         self.keep = head.keep
         self.max_body_size = max_body_size
         self.body_seconds = body_seconds
-        self.close_callback: Callable[[], None] | None = None
 
     # Set by handlers
 

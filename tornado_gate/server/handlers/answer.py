@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
 
 from tornado.iostream import StreamClosedError
@@ -50,24 +50,29 @@ class AnswerHandler(AuthenticatedHandler):
 
     wire: WireRequest | None = None  # set when the body was read
 
-    async def answer(self) -> None:
+    def answer(self) -> Awaitable[None]:
         """Serve the request, and close everything that it opened, even after an error."""
         closing = LazyExitStack()
         call = self.call = self.make_call(closing)
         self.gate.requests.begin(self.snapshot)
-        await self.send_answer(self._read_and_answer(call), closing)
+        return self.send_answer(partial(self._read_and_answer, call), closing)
 
-    async def _read_and_answer(self, call: Call) -> PreparedAnswer | MediaFile:
+    def _read_and_answer(self, call: Call) -> Awaitable[PreparedAnswer | MediaFile]:
         """Read the body, and return the response of the part that serves the route. Raises GateError."""
         if HEADER in self.lower_headers:
             call = self.call = self._apply_stream_policy(call)
-        if self.claim is None:
-            wire = self.wire = self.read_wire_request(call)
-        else:
-            call = self.call = call.replace(worker=partial(self.gate.worker.run, self.caller.account))
-            wire = self.wire = await self.read_large_wire_request(call)
+        if self.claim is not None:
+            return self._read_large_and_answer(call)
+        return self._answer_body(call, self.read_wire_request(call))
+
+    async def _read_large_and_answer(self, call: Call) -> PreparedAnswer | MediaFile:
+        call = self.call = call.replace(worker=partial(self.gate.worker.run, self.caller.account))
+        return await self._answer_body(call, await self.read_large_wire_request(call))
+
+    def _answer_body(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
+        self.wire = wire
         self.note_body(wire)
-        return await (self._answer_with_pings(call, wire) if self.ping_seconds else self.make_answer(call, wire))
+        return self._answer_with_pings(call, wire) if self.ping_seconds else self.make_answer(call, wire)
 
     def note_body(self, wire: WireRequest) -> None:
         """Note for the ledger what it keeps of the body."""
@@ -75,10 +80,12 @@ class AnswerHandler(AuthenticatedHandler):
         if self.snapshot.config.ledger.bodies:
             self.recorded_body = wire.raw[:BODY_BYTES]
 
-    async def send_answer(self, making: Awaitable[PreparedAnswer | MediaFile], closing: LazyExitStack) -> None:
-        """Send the response that `making` returns, or its error, then end the request, which `requests.begin` has counted."""
+    async def send_answer(
+        self, make: Callable[[], Awaitable[PreparedAnswer | MediaFile]], closing: LazyExitStack
+    ) -> None:
+        """Send the response that `make` returns, or its error, then end the request, which `requests.begin` has counted."""
         try:
-            answer = await making
+            answer = await make()
             if isinstance(answer, MediaFile):
                 await send_file(self, self.services.tasks.files, answer.id, time.time())
                 return

@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Mapping
 from copy import copy
 from typing import Any
 
-from tornado.httputil import HTTPConnection, HTTPHeaders, RequestStartLine, ResponseStartLine
+from tornado.httputil import HTTPConnection
 from tornado.iostream import StreamClosedError
 
+from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.codec import json_body
 from tornado_gate.errors import GateError, InternalError
 from tornado_gate.guards.stream_policy import HEADER
@@ -120,78 +121,30 @@ class DirectAnswerHandler(AnswerHandler):
     known: KnownHead | None = None
     attempt: DirectAttempt | None = None
 
-    def __init__(
-        self,
-        services: Services,
-        request: CallerRequest,
-        matched: MatchedRoute,
-        known: KnownHead | None = None,
-        connection: HTTPConnection | None = None,
-    ) -> None:
-        """`known`: the head of the request, if its client has repeated it on `connection`."""
-        if known is None:
-            super().__init__(services, request, matched)
-            return
-        self.started = time.monotonic()
-        self.services = services
-        self.gate = services.gate
-        self.snapshot = known.snapshot
-        self.request = request
-        self.connection = connection  # type: ignore[assignment]  # Tornado declares its base class
-        self.request_id = known.request_id or common.make_request_id()
-        self.matched = matched
-        served = matched.served
-        self.route, self.format = served.route, served.format
-        self.operation = served.route.operation
-        self.body = []
-        self.known = known
-
-    # Receiving the request
-
-    def headers_received(
-        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
-    ) -> Awaitable[None] | None:
-        known = self.known
-        if known is None:
-            return super().headers_received(start_line, headers)
-        gate, connection = self.gate, self.connection
-        caller = gate.callers.find_cached(known.key_digest)
-        if caller is not known.caller or not connection.has_whole_body:  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
-            self.known = None
-            assert isinstance(start_line, RequestStartLine)
-            self.request = CallerRequest(connection, start_line, headers)
-            self.lower_headers = self.request.lowered
-            self.headers = self.make_first_headers()
-            return super().headers_received(start_line, headers)
-        self.lower_headers = headers.lowered  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
-        connection.set_close_callback(self.on_connection_close)
-        self.caller, self.key_digest = caller, known.key_digest
-        self.limit = self.snapshot.config.limits.body_bytes
-        try:
-            gate.overload.enter(caller.account)
-        except GateError as error:
-            self.fail(error)
-            return None
-        self.is_open = True
-        return None
-
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
         super()._admit(caller, key_digest, is_form)
         self.known = remember_head(self)
 
     def finish(self) -> None:
         """Begin the request, because its body is complete."""
+        known = self.known
         if self.finished:
             return
-        known = self.known
+        if known is None or self.claim is not None:
+            super().finish()
+            return
+        self._stop_timing()
+        self.body_read = True
+        if not self._try_to_begin(known):
+            self.start_work()
+
+    def _try_to_begin(self, known: KnownHead) -> bool:
+        """Begin the request without a task. Return False, without an effect, if it needs one."""
         try:
-            if known is not None and self.claim is None and self._begin(known):
-                return
+            return self._begin(known)
         except Exception:
             self._fail_unexpectedly()
-            return
-        self.headers = self.make_first_headers()
-        super().finish()
+            return True
 
     def _begin(self, known: KnownHead) -> bool:
         """Send the request to its upstream. Return False, without an effect, for a request without a plan, or with a fault."""
@@ -235,8 +188,6 @@ class DirectAnswerHandler(AnswerHandler):
         )
         if not may_begin(gate, plan, call, wire):
             return False
-        self._stop_timing()
-        self.body_read = True
         self.body = []
         self.parsed = None
         self.wire, self.call = wire, call
@@ -280,14 +231,13 @@ class DirectAnswerHandler(AnswerHandler):
         self.headers = self.make_first_headers()
         self.start_work()
 
-    async def answer(self) -> None:
+    def answer(self) -> Awaitable[None]:
         """Serve the request like `AnswerHandler`, from where its attempt has stopped."""
         attempt = self.attempt
         if attempt is None:
-            await super().answer()
-            return
+            return super().answer()
         self.attempt = None
-        await self.send_answer(attempt.run(), attempt.closing)
+        return self.send_answer(attempt.run, attempt.closing)
 
     def interrupt(self, error: GateError) -> None:
         """End the response with `error`, because the gateway shuts down."""
@@ -323,21 +273,31 @@ class DirectAnswerHandler(AnswerHandler):
 
     def _send_whole(self, attempt: DirectAttempt, reply: Reply) -> None:
         """Write a reply that is complete, and end the request."""
+        call, body = attempt.call, reply.chunks
+        assert isinstance(body, BufferedBody)
+        call.progress.begin_response(time.monotonic() - self.started)
+        if self._send_with_usual_head(call, reply, body.data):
+            self._end_usually()
+            return
+        self.headers = self.make_first_headers()
+        self._describe(call, reply)
+        self._add_cost(call)
         try:
-            call, body = attempt.call, reply.chunks
-            assert isinstance(body, BufferedBody)
-            data = body.data
-            call.progress.begin_response(time.monotonic() - self.started)
-            if not self._send_with_usual_head(call, reply, data):
-                self.headers = self.make_first_headers()
-                self._describe(call, reply)
-                self._add_cost(call)
-                self.end(data)
+            self.end(body.data)
         except StreamClosedError:
             self.outcome = "aborted"
-        finally:
-            self._stop_running()
+        self._stop_running()
         self._end_exchange()
+
+    def _end_usually(self) -> None:
+        """End the request like `_end_exchange`, after a response that needs no more than this."""
+        gate = self.gate
+        self.finished, self.is_open = True, False
+        gate.overload.leave(self.caller.account)
+        common.record_request(self)
+        self.wire = None
+        gate.requests.running.discard(self)
+        gate.requests.end(self.snapshot)
 
     def _send_with_usual_head(self, call: Call, reply: Reply, data: bytes) -> bool:
         """Write a reply whose head has the usual fields only. Return False, without an effect, for any other."""
@@ -363,4 +323,49 @@ class DirectAnswerHandler(AnswerHandler):
             return False
         self.sent_bytes = len(data)
         self.headers_written = True
+        return True
+
+
+class RepeatedAnswerHandler(DirectAnswerHandler):
+    """The handler of a request whose head its client has sent before on the same connection."""
+
+    def __init__(self, services: Services, known: KnownHead, connection: HTTPConnection) -> None:
+        self.started = time.monotonic()
+        self.services = services
+        self.gate = services.gate
+        self.snapshot = known.snapshot
+        self.request = request = known.request
+        self.connection = connection  # type: ignore[assignment]  # Tornado declares its base class
+        self.request_id = known.request_id or common.make_request_id()
+        self.matched = known.matched
+        served = known.matched.served
+        self.route, self.format = served.route, served.format
+        self.operation = served.route.operation
+        self.lower_headers = request.lowered
+        self.known = known
+
+    def take_request(self, known: KnownHead, body: bytes) -> bool:
+        """Check the caller's current permissions and limits, and begin the request with its whole body.
+
+        Return False, without an effect, if what the key may do has changed, or the body is large.
+        """
+        gate = self.gate
+        caller = gate.callers.find_cached(known.key_digest)
+        self.limit = self.snapshot.config.limits.body_bytes
+        size = self.body_bytes = len(body)
+        if caller is not known.caller or size > self.limit or size > SMALL_BYTES:
+            return False
+        self.connection.set_close_callback(self.on_connection_close)
+        self.caller, self.key_digest = caller, known.key_digest
+        try:
+            gate.overload.enter(caller.account)
+        except GateError as error:
+            self.fail(error)
+            return True
+        self.is_open = self.body_read = True
+        self.body = [body]
+        if not self._try_to_begin(known):
+            self.lower_headers = {**self.lower_headers, "content-length": str(size)}
+            self.headers = self.make_first_headers()
+            self.start_work()
         return True

@@ -174,7 +174,7 @@ class Exchange(HTTPMessageDelegate):
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
         """Receive the next bytes of the body. Return an awaitable that ends when the connection may read more, or None."""
 
-    async def answer(self) -> None:
+    def answer(self) -> Awaitable[None]:
         """Serve the request. Called when the body is complete, and cancelled when the caller disconnects."""
         raise NotImplementedError
 

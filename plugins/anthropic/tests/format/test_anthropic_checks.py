@@ -14,6 +14,8 @@ from msgspec.structs import force_setattr
 
 import tornado_gate_anthropic.format as plugin
 from tornado_gate.errors import GateError, InvalidField
+from tornado_gate.types import ChatRequest
+from tornado_gate.types.value import replace
 from tornado_gate_anthropic.fields import MessagesBodySchema, check_messages_body
 
 WRONG: dict[str, list[Any]] = {
@@ -53,6 +55,12 @@ IN_HEADERS = {"user_profile_id", "workspace_id"}
 NO_LONGER_IN_THE_SDK = {"temperature", "top_k", "top_p"}
 
 
+def translate(body: Any) -> ChatRequest:
+    request = plugin.translate_request(call_for(), wire_with(body))
+    assert isinstance(request, ChatRequest)
+    return request
+
+
 def fault_of(body: Any) -> InvalidField:
     with pytest.raises(InvalidField) as caught:
         check_messages_body(body)
@@ -74,7 +82,9 @@ def test_a_value_of_the_wrong_type_is_named(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize("name", [name for name in FIELDS if name not in ("model", "messages")])
 def test_null_says_nothing(name: str) -> None:
-    plugin.translate_request(call_for(), wire_with(QUESTION | {name: None}))
+    with_null = translate(QUESTION | {name: None})
+    assert with_null.extra in ({}, {name: None})
+    assert replace(with_null, extra={}) == translate({other: QUESTION[other] for other in QUESTION if other != name})
 
 
 @pytest.mark.parametrize("name", ["model", "messages"])
@@ -85,7 +95,7 @@ def test_a_required_field_must_be_there(name: str) -> None:
 
 
 def test_a_limit_may_be_missing() -> None:
-    check_messages_body({"model": "m", "messages": QUESTION["messages"]})
+    assert translate({"model": "m", "messages": QUESTION["messages"]}).max_tokens is None
 
 
 @pytest.mark.parametrize(
@@ -204,22 +214,20 @@ def test_missing_content_is_said_so() -> None:
 
 
 def test_what_is_unknown_passes() -> None:
-    check_messages_body(
-        QUESTION
-        | {
-            "x_anything": None,
-            "mcp_servers": [{"type": "url"}],
-            "thinking": {"type": "between_tools"},
-            "output_config": {"effort": "utmost", "format": {"type": "xml"}},
-            "tools": [{"type": "computer_toolset_20260801"}, {"name": "f", "input_schema": {}, "x": 1}],
-            "tool_choice": {"type": "x"},
-            "messages": [
-                {"role": "user", "content": [{"type": "x_new"}, {"type": "image", "source": {"type": "x"}}], "x": 1},
-                {"role": "assistant", "content": []},
-                {"role": "user", "content": ""},
-            ],
-        }
-    )
+    body = QUESTION | {
+        "x_anything": None,
+        "mcp_servers": [{"type": "url"}],
+        "thinking": {"type": "between_tools"},
+        "output_config": {"effort": "utmost", "format": {"type": "xml"}},
+        "tools": [{"type": "computer_toolset_20260801"}, {"name": "f", "input_schema": {}, "x": 1}],
+        "tool_choice": {"type": "x"},
+        "messages": [
+            {"role": "user", "content": [{"type": "x_new"}, {"type": "image", "source": {"type": "x"}}], "x": 1},
+            {"role": "assistant", "content": []},
+            {"role": "user", "content": ""},
+        ],
+    }
+    assert plugin.forward_request(call_for(), wire_with(body)).body == body
 
 
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])

@@ -55,14 +55,14 @@ STREAM: list[StreamEvent] = [
 ]
 
 
-def asked(**fields: Any) -> ChatRequest:
+def read_request(**fields: Any) -> ChatRequest:
     request = plugin.translate_request(call_for(), wire_with(QUESTION | fields))
     assert isinstance(request, ChatRequest)
     return request
 
 
 def replied(events: Any, **fields: Any) -> Reply:
-    return plugin.translate_response(call_for("asked-name"), asked(**fields), iterate(events))
+    return plugin.translate_response(call_for("asked-name"), read_request(**fields), iterate(events))
 
 
 def replied_together(events: list[StreamEvent]) -> Reply:
@@ -72,7 +72,7 @@ def replied_together(events: list[StreamEvent]) -> Reply:
         return events
 
     return plugin.translate_response(
-        call_for("asked-name"), asked(stream=True), stages.DeferredItems(together, iterate([]))
+        call_for("asked-name"), read_request(stream=True), stages.DeferredItems(together, iterate([]))
     )
 
 
@@ -103,7 +103,7 @@ def test_the_model_list_is_claimed_by_callers_of_this_format_alone(path: str) ->
 
 
 def test_a_body_becomes_a_request() -> None:
-    request = asked(temperature=0.5, stream=True, top_k=3, service_tier="auto")
+    request = read_request(temperature=0.5, stream=True, top_k=3, service_tier="auto")
     assert (request.model, request.temperature, request.stream, request.top_k) == ("m", 0.5, True, 3)
     assert (request.max_tokens, request.extra) == (9, {"service_tier": "auto"})
 
@@ -202,13 +202,13 @@ def test_a_token_count_is_the_vendors() -> None:
         call_for(operation="count_tokens"), wire_with(QUESTION, "/v1/messages/count_tokens")
     )
     assert isinstance(request, CountTokensRequest)
-    assert request.chat == asked()
+    assert request.chat == read_request()
     raw = text_of(plugin.translate_response(call_for(), request, iterate([TokenCount(input_tokens=7)])))
     assert MessageTokensCount.model_validate_json(raw).input_tokens == 7
 
 
 def test_a_count_that_is_not_there_is_an_upstream_error() -> None:
-    request = CountTokensRequest(model="m", chat=asked())
+    request = CountTokensRequest(model="m", chat=read_request())
     with pytest.raises(UpstreamError):
         text_of(plugin.translate_response(call_for(), request, iterate([])))
 

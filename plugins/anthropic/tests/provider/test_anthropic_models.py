@@ -81,7 +81,9 @@ def test_what_a_model_takes_is_known_by_its_name(
     assert (facts.prefill, facts.sampling, facts.system_turns, facts.max_output) == (prefill, sampling, turns, most)
 
 
-def sent(call: MakeCall, model: str, request: ChatRequest, **settings: Any) -> tuple[dict[str, Any], list[str]]:
+def translate_request(
+    call: MakeCall, model: str, request: ChatRequest, **settings: Any
+) -> tuple[dict[str, Any], list[str]]:
     """The body without its model, and the losses."""
     used = call(upstream_model=model, **settings)
     body = dict(plugin.translate_request(used, request).json)
@@ -160,7 +162,7 @@ def sent(call: MakeCall, model: str, request: ChatRequest, **settings: Any) -> t
 def test_a_request_that_the_model_cannot_take_is_mapped_or_reported(
     call: MakeCall, chat: MakeChat, model: str, given: dict[str, Any], expected: dict[str, Any], lost: list[str]
 ) -> None:
-    body, losses = sent(call, model, chat(**given))
+    body, losses = translate_request(call, model, chat(**given))
     assert body.pop("messages") == [{"role": "user", "content": "Hi"}]
     body.pop("tools", None)
     if "max_tokens" not in expected:
@@ -188,7 +190,7 @@ def test_a_request_that_the_model_cannot_take_is_mapped_or_reported(
 def test_the_default_limit_has_room_for_thinking(
     call: MakeCall, chat: MakeChat, model: str, given: dict[str, Any], settings: dict[str, Any], expected: int
 ) -> None:
-    assert sent(call, model, chat(**given), **settings)[0]["max_tokens"] == expected
+    assert translate_request(call, model, chat(**given), **settings)[0]["max_tokens"] == expected
 
 
 def said(role: Any, *texts: str) -> Message:
@@ -226,7 +228,7 @@ def said(role: Any, *texts: str) -> Message:
 def test_the_turns_are_what_the_model_takes(
     call: MakeCall, model: str, messages: tuple[Message, ...], expected: list[dict[str, Any]], lost: list[str]
 ) -> None:
-    body, losses = sent(call, model, ChatRequest(model="m", messages=messages))
+    body, losses = translate_request(call, model, ChatRequest(model="m", messages=messages))
     assert (body["messages"], losses) == (expected, lost)
     assert "system" not in body
 
@@ -234,7 +236,7 @@ def test_the_turns_are_what_the_model_takes(
 @pytest.mark.parametrize("messages", [(), (said("user", ""),), (said("user", " \n"), said("assistant"))])
 def test_a_conversation_without_content_is_a_400(call: MakeCall, messages: tuple[Message, ...]) -> None:
     with pytest.raises(InvalidField) as caught:
-        sent(call, "claude-sonnet-4-5", ChatRequest(model="m", messages=messages))
+        translate_request(call, "claude-sonnet-4-5", ChatRequest(model="m", messages=messages))
     assert caught.value.param == "messages"
 
 
@@ -274,14 +276,14 @@ LOST = [
 
 def test_a_schema_is_reduced_to_what_the_vendor_enforces(call: MakeCall, chat: MakeChat) -> None:
     wanted = ResponseFormat(kind="json_schema", schema=SCHEMA)
-    body, losses = sent(call, "claude-sonnet-4-5", chat(response_format=wanted))
+    body, losses = translate_request(call, "claude-sonnet-4-5", chat(response_format=wanted))
     assert body["output_config"] == {"format": {"type": "json_schema", "schema": CLOSED}}
     assert losses == [f"response_format.schema.{place}" for place in LOST]
 
 
 def test_only_a_strict_tools_schema_is_reduced(call: MakeCall, chat: MakeChat) -> None:
     tools = (Tool(name="a", parameters=SCHEMA, strict=True), Tool(name="b", parameters=SCHEMA))
-    body, losses = sent(call, "claude-sonnet-4-5", chat(tools=tools))
+    body, losses = translate_request(call, "claude-sonnet-4-5", chat(tools=tools))
     assert [tool["input_schema"] for tool in body["tools"]] == [CLOSED, SCHEMA]
     assert losses == [f"tools.0.parameters.{place}" for place in LOST]
 
@@ -293,7 +295,7 @@ def test_a_recursive_schema_is_cut(call: MakeCall, chat: MakeChat) -> None:
         "required": ["next"],
         "additionalProperties": False,
     }
-    body, losses = sent(
+    body, losses = translate_request(
         call, "claude-sonnet-4-5", chat(response_format=ResponseFormat(kind="json_schema", schema=node))
     )
     assert "$ref" not in orjson.dumps(body).decode()
@@ -329,23 +331,25 @@ async def test_a_tool_name_that_the_vendor_rejects_comes_back_as_the_caller_wrot
 
 def test_a_request_in_the_vendors_own_format_is_not_changed(call: MakeCall, chat: MakeChat) -> None:
     given = {"max_tokens": 9000, "user": "ann@example.com", "reasoning": Reasoning(enabled=False), **FORCED}
-    body, losses = sent(call, "claude-opus-5-5", chat(wire_format="anthropic-messages", **given))
+    body, losses = translate_request(call, "claude-opus-5-5", chat(wire_format="anthropic-messages", **given))
     assert (body["thinking"], body["tool_choice"], losses) == (CALM, {"type": "any"}, [])
     assert (body["max_tokens"], body["metadata"]) == (9000, {"user_id": "ann@example.com"})
 
 
 def test_parameters_have_no_composition_at_the_top(call: MakeCall, chat: MakeChat) -> None:
     either = {"type": "object", "properties": {"a": {"type": "string"}}, "anyOf": [{"required": ["a"]}]}
-    body, losses = sent(call, "claude-sonnet-4-5", chat(tools=(Tool(name="f"), Tool(name="g", parameters=either))))
+    body, losses = translate_request(
+        call, "claude-sonnet-4-5", chat(tools=(Tool(name="f"), Tool(name="g", parameters=either)))
+    )
     assert body["tools"][1]["input_schema"] == {"type": "object", "properties": {"a": {"type": "string"}}}
     assert losses == ["tools.1.parameters.anyOf"]
-    body, losses = sent(call, "kimi-k2", chat(tools=(Tool(name="g", parameters=either),)))
+    body, losses = translate_request(call, "kimi-k2", chat(tools=(Tool(name="g", parameters=either),)))
     assert (body["tools"][0]["input_schema"], losses) == (either, [])
 
 
 def test_a_model_without_structured_outputs_gets_none(call: MakeCall, chat: MakeChat) -> None:
     tools = (Tool(name="f", parameters=CLOSED, strict=True),)
     wanted = ResponseFormat(kind="json_schema", schema=CLOSED)
-    body, losses = sent(call, "claude-3-7-sonnet-latest", chat(tools=tools, response_format=wanted))
+    body, losses = translate_request(call, "claude-3-7-sonnet-latest", chat(tools=tools, response_format=wanted))
     assert (body["tools"][0].keys(), "output_config" in body) == ({"name", "input_schema"}, False)
     assert losses == ["response_format", "tools.0.strict"]

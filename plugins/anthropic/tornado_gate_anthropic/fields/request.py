@@ -26,10 +26,10 @@ from tornado_gate.codec.fields import (
     Unchecked,
     check,
     get_schema,
-    make_reference_reader,
+    make_request_reference_reader,
     make_shape,
 )
-from tornado_gate.types import Call, ObjectReference, WireRequest, text_maps
+from tornado_gate.types import text_maps
 from tornado_gate.types.text_maps import TEXT, WORD, Shape, words
 from tornado_gate.wire.text_shapes import CACHE_CONTROL, SCHEMA
 from tornado_gate_anthropic.fields.content import CONTENT, MESSAGES, list_block_members
@@ -137,16 +137,12 @@ class MessagesBodySchema(BodySchema):
 
 
 _SCHEMA: Final = get_schema(MessagesBodySchema)
-_read_references: Final = make_reference_reader(MessagesBodySchema)
+list_references: Final = make_request_reference_reader(MessagesBodySchema)
+"""The references to files, containers and skills in a body.
+
+Content that the upstream produced in earlier turns may contain file ids too; it is not looked up.
+"""
 REQUEST: Final = make_shape(MessagesBodySchema)
-
-
-def list_references(call: Call, wire: WireRequest) -> list[ObjectReference]:
-    """Return the references to files, containers and skills in a body.
-
-    Content that the upstream produced in earlier turns may contain file ids too; it is not looked up.
-    """
-    return _read_references(wire.json)
 
 
 def check_messages_body(body: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -10,7 +11,7 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.streams.events import close, dump_result, render_collected, render_events
+from tornado_gate.streams.events import close, render_events, render_json
 from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
 from tornado_gate_anthropic.format.models import render_models
 from tornado_gate_anthropic.format.thinking import MessagesState, omit_thinking
@@ -41,8 +42,7 @@ def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[Stre
             lambda error: render_error_frame(error, call.id),
         )
         return Reply(content_type=EVENT_STREAM_TYPE, chunks=chunks, keep_alive=KEEP_ALIVE)
-    whole = render_collected(events, lambda result: dump_result(result, render_response(result, **envelope)))
-    return Reply(content_type=JSON_TYPE, chunks=whole)
+    return Reply(content_type=JSON_TYPE, chunks=render_json(events, partial(render_response, **envelope)))
 
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:

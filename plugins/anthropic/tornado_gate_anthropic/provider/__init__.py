@@ -8,14 +8,16 @@ Source: anthropic-python 2.11, _client.py and resources/messages/messages.py (20
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse
 from tornado_gate.errors import UnsupportedOperation, UpstreamError
-from tornado_gate.streams.events import replay
+from tornado_gate.streams.events import convert_whole, replay
 from tornado_gate.types import (
     Call,
     ChatRequest,
+    ChatResult,
     CountTokensRequest,
     Link,
     Request,
@@ -206,12 +208,14 @@ def _select_betas(call: Call, settings: AnthropicSettings, value: str) -> dict[s
 
 @provider_impl
 def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    if isinstance(request, CountTokensRequest):
+        return convert_whole(incoming, partial(_parse_count, call)) or _read_count(call, incoming)
     if not isinstance(request, ChatRequest):
-        return _parse_whole(call, request, incoming)
+        return _read_whole(incoming)
     if incoming.is_event_stream(otherwise=request.stream):
         events = parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider))
     else:
-        events = _parse_whole(call, request, incoming)
+        events = convert_whole(incoming, partial(_convert, incoming.provider)) or _read_whole(incoming)
     if request.wire_format == WIRE_FORMAT:
         return events
     if wants_json(request):
@@ -220,16 +224,20 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
     return restore_tools(events, request, settings.model_table.find(call.target.upstream_model))
 
 
-async def _parse_whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    if isinstance(request, CountTokensRequest):
-        yield _parse_count(call, await incoming.read_object())
-        return
-    result = await incoming.read_converted(lambda body: parse_response(require_object(body, incoming.provider)))
-    for event in replay(result):
+def _convert(provider: str, body: Any) -> ChatResult:
+    return parse_response(require_object(body, provider))
+
+
+async def _read_count(call: Call, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    yield _parse_count(call, await incoming.read_object())
+
+
+async def _read_whole(incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    for event in replay(await incoming.read_converted(partial(_convert, incoming.provider))):
         yield event
 
 
-def _parse_count(call: Call, body: Mapping[str, Any]) -> TokenCount:
+def _parse_count(call: Call, body: Any) -> TokenCount:
     if (error := find_error(body)) is not None:
         raise error
     tokens = body.get("input_tokens")

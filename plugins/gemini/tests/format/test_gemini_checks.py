@@ -13,7 +13,7 @@ import tornado_gate_gemini.format as plugin
 from tornado_gate.errors import InvalidField
 
 
-def refused(body: dict[str, Any], path: str = GENERATE) -> InvalidField:
+def catch_refusal(body: dict[str, Any], path: str = GENERATE) -> InvalidField:
     with pytest.raises(InvalidField) as caught:
         plugin.translate_request(call_for(), wire_to(path, body))
     with pytest.raises(InvalidField) as verbatim:
@@ -115,7 +115,7 @@ def at(path: str, value: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("path", "value"), WRONG)
 def test_a_value_of_a_wrong_type_is_refused_by_its_path(path: str, value: Any) -> None:
-    error = refused(at(path, value))
+    error = catch_refusal(at(path, value))
     assert error.param == path
     assert error.code == "invalid_value"
 
@@ -134,7 +134,7 @@ def test_null_says_nothing(path: str) -> None:
     ],
 )
 def test_a_value_that_the_gateway_cannot_keep_or_that_needs_another_is_refused(path: str, value: Any) -> None:
-    assert refused(at(path, value)).param == path
+    assert catch_refusal(at(path, value)).param == path
 
 
 @pytest.mark.parametrize(
@@ -151,11 +151,11 @@ def test_a_value_that_the_gateway_cannot_keep_or_that_needs_another_is_refused(p
     ],
 )
 def test_contents_are_an_array_of_contents(contents: Any, param: str) -> None:
-    assert refused({"contents": contents}).param == param
+    assert catch_refusal({"contents": contents}).param == param
 
 
 def test_contents_are_needed() -> None:
-    error = refused({"generationConfig": {}})
+    error = catch_refusal({"generationConfig": {}})
     assert (error.param, error.code) == ("contents", "missing_required_parameter")
 
 
@@ -186,7 +186,7 @@ def test_contents_are_needed() -> None:
     ],
 )
 def test_a_part_holds_one_thing_of_its_kind(part: Any, param: str) -> None:
-    assert refused(with_part(part)).param == f"contents.0.parts.1{param}"
+    assert catch_refusal(with_part(part)).param == f"contents.0.parts.1{param}"
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_parts_of_unknown_kinds_pass(part: Any) -> None:
     ],
 )
 def test_the_system_instruction_is_checked(system: Any, param: str) -> None:
-    assert refused(QUESTION | {"systemInstruction": system}).param == param
+    assert catch_refusal(QUESTION | {"systemInstruction": system}).param == param
 
 
 @pytest.mark.parametrize(
@@ -225,16 +225,16 @@ def test_the_system_instruction_is_checked(system: Any, param: str) -> None:
     ],
 )
 def test_tools_are_checked(tools: Any, param: str) -> None:
-    assert refused(QUESTION | {"tools": tools}).param == param
+    assert catch_refusal(QUESTION | {"tools": tools}).param == param
 
 
 def test_safety_settings_are_checked() -> None:
-    assert refused(QUESTION | {"safetySettings": [{"category": "c"}]}).param == "safetySettings.0.threshold"
+    assert catch_refusal(QUESTION | {"safetySettings": [{"category": "c"}]}).param == "safetySettings.0.threshold"
 
 
 def test_two_schemas_for_one_answer_are_refused() -> None:
     config = {"responseSchema": {}, "responseJsonSchema": {}}
-    assert refused(at("generationConfig", config)).param == "generationConfig.responseJsonSchema"
+    assert catch_refusal(at("generationConfig", config)).param == "generationConfig.responseJsonSchema"
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_two_schemas_for_one_answer_are_refused() -> None:
     ],
 )
 def test_a_fault_is_told_in_the_callers_spelling(body: dict[str, Any], param: str) -> None:
-    error = refused(QUESTION | body)
+    error = catch_refusal(QUESTION | body)
     assert error.param == param
     assert error.message.startswith(f"'{param}' must be")
 
@@ -264,7 +264,7 @@ def test_a_fault_is_told_in_the_callers_spelling(body: dict[str, Any], param: st
     ],
 )
 def test_a_count_is_checked(body: dict[str, Any], param: str) -> None:
-    assert refused(body, COUNT).param == param
+    assert catch_refusal(body, COUNT).param == param
 
 
 NAMES = ["contents", "parts", "text", "role", "tools", "generationConfig", "functionDeclarations", "inlineData", "name"]

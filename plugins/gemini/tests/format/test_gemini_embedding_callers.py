@@ -31,7 +31,7 @@ def parsed(path: str, body: Any, losses: list[str] | None = None) -> EmbeddingRe
     return request
 
 
-def refused(path: str, body: Any) -> InvalidField:
+def catch_refusal(path: str, body: Any) -> InvalidField:
     """The same fault in both lanes."""
     for hook in (plugin.translate_request, plugin.forward_request):
         with pytest.raises(InvalidField) as caught:
@@ -123,10 +123,10 @@ def test_a_batch_has_one_number_of_dimensions() -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_member_is_named_alone_and_in_a_batch(body: Any, param: str) -> None:
-    error = refused(EMBED, body)
+    error = catch_refusal(EMBED, body)
     assert error.param == param
     assert param in error.message
-    error = refused(BATCH, {"requests": [{"content": content("a")}, body]})
+    error = catch_refusal(BATCH, {"requests": [{"content": content("a")}, body]})
     assert error.param == f"requests.1.{param}"
     assert f"'requests.1.{param}'" in error.message
 
@@ -141,7 +141,7 @@ def test_a_wrong_member_is_named_alone_and_in_a_batch(body: Any, param: str) -> 
     ],
 )
 def test_a_wrong_batch_is_refused(body: Any, param: str) -> None:
-    assert refused(BATCH, body).param == param
+    assert catch_refusal(BATCH, body).param == param
 
 
 @pytest.mark.parametrize(

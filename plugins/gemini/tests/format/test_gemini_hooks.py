@@ -62,7 +62,7 @@ EVENTS: list[StreamEvent] = [
 ]
 
 
-def asked(path: str = GENERATE, body: Any = None, **query: str) -> ChatRequest:
+def read_request(path: str = GENERATE, body: Any = None, **query: str) -> ChatRequest:
     request = plugin.translate_request(call_for(), wire_to(path, QUESTION | (body or {}), **query))
     assert isinstance(request, ChatRequest)
     return request
@@ -70,7 +70,7 @@ def asked(path: str = GENERATE, body: Any = None, **query: str) -> ChatRequest:
 
 def replied(events: Any, request: ChatRequest | None = None, headers: Any = None) -> Reply:
     call = call_for("asked-name", headers=headers)
-    return plugin.translate_response(call, request or asked(), iterate(events))
+    return plugin.translate_response(call, request or read_request(), iterate(events))
 
 
 @pytest.mark.parametrize("version", ["v1beta", "v1"])
@@ -98,8 +98,8 @@ def test_the_path_names_model_and_method(version: str, path: str, model: str, me
 
 
 def test_one_method_streams() -> None:
-    assert asked(STREAM).stream
-    assert not asked(GENERATE).stream
+    assert read_request(STREAM).stream
+    assert not read_request(GENERATE).stream
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,12 @@ def test_a_whole_answer_is_the_vendors() -> None:
 
 
 def test_thoughts_come_to_those_who_asked() -> None:
-    request = asked(body={"generationConfig": {"thinkingConfig": {"includeThoughts": True}}})
+    request = read_request(body={"generationConfig": {"thinkingConfig": {"includeThoughts": True}}})
     assert b'{"text":"hm","thought":true}' in text_of(replied(replay(RESULT), request))
 
 
 def test_a_stream_of_events() -> None:
-    reply = replied(EVENTS, asked(STREAM, alt="sse"))
+    reply = replied(EVENTS, read_request(STREAM, alt="sse"))
     assert (reply.content_type, reply.keep_alive) == ("text/event-stream; charset=utf-8", b": ping\n\n")
     raw = text_of(reply)
     chunks = [vendor.GenerateContentResponse.model_validate(frame) for frame in frames(raw)]
@@ -147,7 +147,7 @@ def test_a_stream_of_events() -> None:
 
 
 def test_a_stream_without_alt_sse_is_an_array_whose_elements_go_out_at_once() -> None:
-    reply = replied(EVENTS, asked(STREAM))
+    reply = replied(EVENTS, read_request(STREAM))
     assert (reply.content_type, reply.keep_alive) == ("application/json", b"")
     chunks = chunks_of(reply)
     assert chunks[1::2] == [b"\n", b"\n", b"\n"]
@@ -168,7 +168,7 @@ def test_an_answer_that_fails_raises_its_error() -> None:
 @pytest.mark.parametrize("query", [{}, {"alt": "sse"}])
 def test_a_failure_before_the_first_chunk_is_raised(query: dict[str, str]) -> None:
     with pytest.raises(UpstreamError, match="gone"):
-        text_of(replied([EVENTS[0], UpstreamError("gone")], asked(STREAM, **query)))
+        text_of(replied([EVENTS[0], UpstreamError("gone")], read_request(STREAM, **query)))
 
 
 FAILED = [*EVENTS[:3], StreamError(error=UpstreamError("gone", param="p"))]
@@ -176,19 +176,19 @@ ERROR = {"message": "gone", "type": "upstream_error", "param": "p", "code": "ups
 
 
 def test_a_stream_that_fails_ends_with_its_error_and_no_finish() -> None:
-    raw = text_of(replied(FAILED, asked(STREAM, alt="sse")))
+    raw = text_of(replied(FAILED, read_request(STREAM, alt="sse")))
     assert frames(raw)[-1] == {"error": ERROR}
     assert b"finishReason" not in raw
 
 
 def test_an_array_that_fails_ends_with_its_error_and_is_closed() -> None:
-    values = orjson.loads(text_of(replied(FAILED, asked(STREAM))))
+    values = orjson.loads(text_of(replied(FAILED, read_request(STREAM))))
     assert values[-1] == {"error": ERROR}
     assert "finishReason" not in str(values)
 
 
 def test_the_vendors_sdk_gets_a_number() -> None:
-    raw = text_of(replied(FAILED, asked(STREAM, alt="sse"), headers=SDK))
+    raw = text_of(replied(FAILED, read_request(STREAM, alt="sse"), headers=SDK))
     assert frames(raw)[-1]["error"]["code"] == 502
 
 
@@ -332,7 +332,7 @@ def test_a_reply_that_nobody_reads_to_its_end_closes_its_events() -> None:
             closed.append(True)
 
     async def leave() -> None:
-        reply = plugin.translate_response(call_for(), asked(STREAM, alt="sse"), events())
+        reply = plugin.translate_response(call_for(), read_request(STREAM, alt="sse"), events())
         await anext(reply.chunks)
         await close(reply.chunks)
 

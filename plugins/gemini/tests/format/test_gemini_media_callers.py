@@ -60,7 +60,7 @@ def parsed(body: Any, operation: str, path: str = GENERATE, losses: list[str] | 
     return request
 
 
-def refused(body: Any, operation: str) -> InvalidField:
+def catch_refusal(body: Any, operation: str) -> InvalidField:
     with pytest.raises(InvalidField) as caught:
         parsed(body, operation)
     return caught.value
@@ -174,11 +174,11 @@ def test_what_a_part_says_beside_its_text_is_lost_by_its_path(operation: str) ->
 @pytest.mark.parametrize("data", ["", "AAEC", "%%%", base64.b64encode(png(60_000, 60_000)).decode()])
 def test_a_picture_that_is_none_is_named(data: str) -> None:
     parts = [{"text": "Add a hat"}, {"inline_data": {"mime_type": "image/png", "data": data}}]
-    assert refused({"contents": [{"parts": parts}]}, "images").param == "contents.0.parts.1.inline_data.data"
+    assert catch_refusal({"contents": [{"parts": parts}]}, "images").param == "contents.0.parts.1.inline_data.data"
 
 
 def test_a_model_that_only_changes_pictures_needs_one() -> None:
-    assert refused(DRAW, "image_edits").param == "contents.0.parts"
+    assert catch_refusal(DRAW, "image_edits").param == "contents.0.parts"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_model_that_only_changes_pictures_needs_one() -> None:
 )
 @pytest.mark.parametrize("operation", ["images", "speech"])
 def test_a_prompt_there_must_be(contents: Any, operation: str) -> None:
-    error = refused({**speak(responseModalities=["AUDIO", "IMAGE"]), "contents": contents}, operation)
+    error = catch_refusal({**speak(responseModalities=["AUDIO", "IMAGE"]), "contents": contents}, operation)
     assert error.param in ("contents", "contents.0.parts")
 
 
@@ -202,13 +202,13 @@ def test_a_prompt_there_must_be(contents: Any, operation: str) -> None:
     ],
 )
 def test_a_model_that_makes_one_thing_must_be_asked_for_it(config: Any, operation: str) -> None:
-    error = refused({**DRAW, "generationConfig": config}, operation)
+    error = catch_refusal({**DRAW, "generationConfig": config}, operation)
     assert error.param == "generationConfig.responseModalities"
     assert ("AUDIO" if operation == "speech" else "IMAGE") in error.message
 
 
 def test_speech_needs_a_generation_config() -> None:
-    assert refused(DRAW, "speech").param == "generationConfig.responseModalities"
+    assert catch_refusal(DRAW, "speech").param == "generationConfig.responseModalities"
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_speech_needs_a_generation_config() -> None:
 def test_the_shape_is_checked_whatever_the_model_makes(image: Any, param: str) -> None:
     body = {**DRAW, "generationConfig": {"imageConfig": image}}
     for operation in ("images", "chat"):
-        assert refused(body, operation).param == f"generationConfig.imageConfig.{param}"
+        assert catch_refusal(body, operation).param == f"generationConfig.imageConfig.{param}"
 
 
 # Speech, up
@@ -267,7 +267,7 @@ def test_more_speakers_than_one_are_lost() -> None:
 def test_a_voice_must_be_a_string() -> None:
     body = speak(speechConfig={"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": 1}}})
     name = "generationConfig.speechConfig.voiceConfig.prebuiltVoiceConfig.voiceName"
-    assert refused(body, "speech").param == name
+    assert catch_refusal(body, "speech").param == name
 
 
 # Pictures, down

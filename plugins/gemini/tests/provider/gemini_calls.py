@@ -32,7 +32,7 @@ def call_for(model: str = "gemini-3-flash", api_key: str = KEY, headers: Any = N
     return call_to(id="1", model="asked", target=target, operation="chat")
 
 
-def sent(request: Request, call: Call | None = None) -> UpstreamRequest:
+def translate_request(request: Request, call: Call | None = None) -> UpstreamRequest:
     return asyncio.run(plugin.translate_request(call or call_for(), request))
 
 

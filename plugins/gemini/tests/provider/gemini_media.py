@@ -9,7 +9,7 @@ import zlib
 from typing import Any
 
 import orjson
-from gemini_calls import JSON, answer, call_for, sent
+from gemini_calls import JSON, answer, call_for, translate_request
 
 import tornado_gate_gemini.provider as plugin
 from tornado_gate.streams.events import OrderChecker
@@ -37,7 +37,7 @@ PNG = base64.b64encode(png()).decode()
 
 def body_of(request: Request, model: str, losses: list[str] | None = None) -> Any:
     call = call_for(model)
-    outgoing = sent(request, call)
+    outgoing = translate_request(request, call)
     assert call.losses == (losses or [])
     return outgoing.json
 

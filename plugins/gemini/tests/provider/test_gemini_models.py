@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from gemini_calls import JSON, answer, call_for, sent
+from gemini_calls import JSON, answer, call_for, translate_request
 
 import tornado_gate_gemini.provider as plugin
 from tornado_gate import ProviderEntry
@@ -64,7 +64,7 @@ def test_thinking_is_within_the_bounds_of_the_model(
     model: str, given: dict[str, Any], config: dict[str, Any] | None, lost: list[str]
 ) -> None:
     call = call_for(model)
-    body = sent(chat(**given), call).json
+    body = translate_request(chat(**given), call).json
     assert body.get("generationConfig") == (None if config is None else {"thinkingConfig": config})
     assert call.losses == lost
 
@@ -87,7 +87,7 @@ def test_a_request_that_the_model_cannot_take_is_cut(
     model: str, given: dict[str, Any], config: dict[str, Any], lost: list[str]
 ) -> None:
     call = call_for(model)
-    assert sent(chat(**given), call).json.get("generationConfig", {}) == config
+    assert translate_request(chat(**given), call).json.get("generationConfig", {}) == config
     assert call.losses == lost
 
 
@@ -103,7 +103,7 @@ def test_schemas_have_no_references() -> None:
     request = chat(
         tools=(Tool(name="f", parameters=TREE),), response_format=ResponseFormat(kind="json_schema", schema=TREE)
     )
-    body = sent(request, call).json
+    body = translate_request(request, call).json
     declared = body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]
     assert declared == body["generationConfig"]["responseJsonSchema"]
     assert declared["properties"]["kind"] == {"type": "string", "title": "Kind"}
@@ -119,7 +119,7 @@ def test_a_response_is_never_without_its_call() -> None:
         Message(role="assistant", parts=(ToolCall(id="c", name="f", arguments='{"a": '),)),
         Message(role="tool", parts=(ToolResult(call_id="c", parts=(Text(text="bad JSON"),), is_error=True),)),
     )
-    contents = sent(chat(messages=messages), call).json["contents"]
+    contents = translate_request(chat(messages=messages), call).json["contents"]
     assert contents[1]["parts"][0]["functionCall"] == {"id": "c", "name": "f", "args": {"input": '{"a": '}}
     assert contents[2]["parts"][0]["functionResponse"]["id"] == "c"
     assert call.losses == ["messages.1.content.0"]
@@ -132,14 +132,16 @@ def test_a_later_system_message_is_no_silent_first_one() -> None:
         Message(role="user", parts=(Text(text="Hi"),)),
         Message(role="system", parts=(Text(text="b"),)),
     )
-    assert sent(chat(messages=messages), call).json["systemInstruction"] == {"parts": [{"text": "a"}, {"text": "b"}]}
+    assert translate_request(chat(messages=messages), call).json["systemInstruction"] == {
+        "parts": [{"text": "a"}, {"text": "b"}]
+    }
     assert call.losses == ["messages.2.role"]
 
 
 @pytest.mark.parametrize("name", ["1st", "n" * 65, "a b"])
 def test_a_tool_name_that_the_vendor_rejects_comes_back_as_the_caller_wrote_it(name: str) -> None:
     call, request = call_for(), chat(tools=(Tool(name=name), Tool(name="mcp.a:b")))
-    declared = sent(request, call).json["tools"][0]["functionDeclarations"]
+    declared = translate_request(request, call).json["tools"][0]["functionDeclarations"]
     assert declared[1]["name"] == "mcp.a:b"
     accepted = declared[0]["name"]
     assert (accepted[0].isalpha() or accepted[0] == "_", len(accepted) <= 64, call.losses) == (True, True, [])
@@ -157,7 +159,7 @@ def test_a_tool_name_that_the_vendor_rejects_comes_back_as_the_caller_wrote_it(n
 
 def test_conf_refines_what_is_known() -> None:
     call = call_for("gemini-9-new", model_rules={"gemini-9*": {"efforts": ["minimal", "low"], "most_candidates": 4}})
-    body = sent(chat(n=4, reasoning=Reasoning(effort="minimal")), call).json
+    body = translate_request(chat(n=4, reasoning=Reasoning(effort="minimal")), call).json
     assert body["generationConfig"] == {"candidateCount": 4, "thinkingConfig": {"thinkingLevel": "MINIMAL"}}
     with pytest.raises(ConfigError) as caught:
         plugin.configure(ProviderEntry(name="g", settings={"model_rules": {"x": {"levels": []}}}))
@@ -173,7 +175,7 @@ def test_a_request_in_the_vendors_own_format_is_not_changed() -> None:
         reasoning=Reasoning(enabled=False),
         tools=(Tool(name="1"),),
     )
-    body = sent(request, call).json
+    body = translate_request(request, call).json
     assert body["generationConfig"] == {
         "candidateCount": 2,
         "presencePenalty": 0.5,
@@ -195,7 +197,7 @@ def test_a_request_in_the_vendors_own_format_is_not_changed() -> None:
 )
 def test_log_probabilities_are_sent_to_models_that_have_them_and_to_unknown_ones(model: str, lost: list[str]) -> None:
     call = call_for(model)
-    config = sent(chat("Hi", logprobs=True, top_logprobs=2), call).json.get("generationConfig", {})
+    config = translate_request(chat("Hi", logprobs=True, top_logprobs=2), call).json.get("generationConfig", {})
     assert call.losses == lost
     assert (config.get("responseLogprobs"), config.get("logprobs")) == ((None, None) if lost else (True, 2))
 
@@ -215,7 +217,7 @@ def test_a_begun_answer_is_continued_or_reported(model: str, continues: bool) ->
     call = call_for(model)
     begun = Message(role="assistant", parts=(Text(text="The sky is"),))
     request = chat("Hi")
-    contents = sent(replace(request, messages=(*request.messages, begun)), call).json["contents"]
+    contents = translate_request(replace(request, messages=(*request.messages, begun)), call).json["contents"]
     assert (contents[-1]["role"], call.losses) == (("model", []) if continues else ("user", ["messages.1"]))
     assert contents[1] == {"role": "model", "parts": [{"text": "The sky is"}]}
 
@@ -223,5 +225,5 @@ def test_a_begun_answer_is_continued_or_reported(model: str, continues: bool) ->
 @pytest.mark.parametrize(("model", "lost"), [("gemini-3.5-flash", []), ("gemini-3.8-flash", ["temperature", "top_k"])])
 def test_sampling_that_the_vendor_ignores_is_reported(model: str, lost: list[str]) -> None:
     call = call_for(model)
-    sent(chat("Hi", temperature=0.2, top_p=1, top_k=4), call)
+    translate_request(chat("Hi", temperature=0.2, top_p=1, top_k=4), call)
     assert call.losses == lost

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from gemini_calls import BASE, call_for, sent
+from gemini_calls import BASE, call_for, translate_request
 from gemini_media import (
     IMAGEN,
     OLD_PICTURES,
@@ -37,7 +37,7 @@ DRAW = ImageRequest(model="m", prompt="A cat")
 
 def test_a_picture_is_asked_for_in_a_turn() -> None:
     request = replace(DRAW, aspect_ratio="16:9", resolution="2K", seed=3)
-    assert sent(request, call_for(PICTURES)).url == f"{BASE}/models/{PICTURES}:generateContent"
+    assert translate_request(request, call_for(PICTURES)).url == f"{BASE}/models/{PICTURES}:generateContent"
     assert body_of(request, PICTURES) == {
         "contents": [{"role": "user", "parts": [{"text": "A cat"}]}],
         "generationConfig": {
@@ -122,7 +122,7 @@ class Fetcher:
 
 def test_pictures_to_change_go_up_inside_the_turn() -> None:
     request = replace(DRAW, images=(Data(media_type="", base64=PNG), Link(url="https://h.example/a")))
-    outgoing = sent(request, replace(call_for(PICTURES), fetcher=Fetcher()))
+    outgoing = translate_request(request, replace(call_for(PICTURES), fetcher=Fetcher()))
     assert outgoing.json["contents"][0]["parts"] == [
         {"text": "A cat"},
         {"inlineData": {"mimeType": "image/png", "data": PNG}},
@@ -133,7 +133,7 @@ def test_pictures_to_change_go_up_inside_the_turn() -> None:
 def test_a_picture_that_is_none_is_refused_under_the_callers_name() -> None:
     request = replace(DRAW, images=(Data(media_type="image/png", base64="AAEC"),), names={"images": "image"})
     with pytest.raises(InvalidField) as caught:
-        sent(request, call_for(PICTURES))
+        translate_request(request, call_for(PICTURES))
     assert caught.value.param == "image"
 
 
@@ -181,7 +181,7 @@ def test_no_picture_is_told_with_the_upstreams_reason(body: Any, code: str, word
 
 def test_imagen_is_asked_by_predict() -> None:
     request = replace(DRAW, n=2, size="1024x1792", output_format="jpeg", output_compression=80, resolution="2K")
-    outgoing = sent(request, call_for(IMAGEN))
+    outgoing = translate_request(request, call_for(IMAGEN))
     assert outgoing.url == f"{BASE}/models/{IMAGEN}:predict"
     assert body_of(request, IMAGEN, ["size"]) == {
         "instances": [{"prompt": "A cat"}],
@@ -209,7 +209,7 @@ def test_what_imagen_cannot_be_told_is_lost() -> None:
 def test_imagen_changes_no_pictures() -> None:
     request = replace(DRAW, images=(Data(media_type="image/png", base64=PNG),), names={"images": "contents.0.parts"})
     with pytest.raises(InvalidField) as caught:
-        sent(request, call_for(IMAGEN))
+        translate_request(request, call_for(IMAGEN))
     assert caught.value.param == "contents.0.parts"
 
 

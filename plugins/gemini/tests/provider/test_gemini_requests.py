@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from gemini_calls import BASE, call_for, sent
+from gemini_calls import BASE, call_for, translate_request
 
 import tornado_gate_gemini.provider as plugin
 from tornado_gate import ProviderEntry
@@ -115,14 +115,14 @@ def test_conf_says_what_models_do_that_the_plugin_does_not_know() -> None:
     ],
 )
 def test_the_path_names_the_model(model: str, path: str) -> None:
-    outgoing = sent(chat(), call_for(model))
+    outgoing = translate_request(chat(), call_for(model))
     assert outgoing.url == f"{BASE}/{path}:generateContent"
 
 
 @pytest.mark.parametrize("model", ["../files", "a/../../b", "a//b", "./a", "a/"])
 def test_a_name_that_leads_elsewhere_is_refused(model: str) -> None:
     with pytest.raises(InvalidField) as caught:
-        sent(chat(), call_for(model))
+        translate_request(chat(), call_for(model))
     assert caught.value.param == "model"
 
 
@@ -135,15 +135,15 @@ def test_a_name_that_leads_elsewhere_is_refused(model: str) -> None:
     ],
 )
 def test_the_path_names_the_method(request_: Request, ending: str) -> None:
-    assert sent(request_).url == f"{BASE}/models/gemini-3-flash{ending}"
+    assert translate_request(request_).url == f"{BASE}/models/gemini-3-flash{ending}"
 
 
 def test_the_key_is_in_its_header_alone() -> None:
-    outgoing = sent(chat())
+    outgoing = translate_request(chat())
     assert outgoing.headers == {"content-type": "application/json", "x-goog-api-key": KEY}
     assert KEY not in outgoing.url
-    assert "x-goog-api-key" not in sent(chat(), call_for(api_key="")).headers
-    assert sent(chat(), call_for(headers={"X-Goog-Api-Key": "own"})).headers["x-goog-api-key"] == "own"
+    assert "x-goog-api-key" not in translate_request(chat(), call_for(api_key="")).headers
+    assert translate_request(chat(), call_for(headers={"X-Goog-Api-Key": "own"})).headers["x-goog-api-key"] == "own"
 
 
 def history() -> tuple[Message, ...]:
@@ -165,7 +165,7 @@ def history() -> tuple[Message, ...]:
     ],
 )
 def test_the_dummy_goes_to_those_who_insist_on_a_signature(model: str, settings: Any, dummy: bool) -> None:
-    outgoing = sent(chat(messages=history()), call_for(model, **settings))
+    outgoing = translate_request(chat(messages=history()), call_for(model, **settings))
     part = outgoing.json["contents"][1]["parts"][0]
     assert part.get("thoughtSignature") == ("skip_thought_signature_validator" if dummy else None)
 
@@ -178,32 +178,34 @@ def test_the_dummy_goes_to_those_who_insist_on_a_signature(model: str, settings:
     ],
 )
 def test_a_model_is_told_to_think_in_its_own_words(model: str, config: Any) -> None:
-    outgoing = sent(chat(reasoning=Reasoning(effort="medium")), call_for(model))
+    outgoing = translate_request(chat(reasoning=Reasoning(effort="medium")), call_for(model))
     assert outgoing.json["generationConfig"]["thinkingConfig"] == config
 
 
 def test_schemas_are_made_smaller_where_conf_says_so() -> None:
     tool = Tool(name="f", parameters={"type": "object", "properties": {"a": {"type": ["string", "null"]}}})
-    declared = sent(chat(tools=(tool,)), call_for(json_schema=False)).json["tools"][0]["functionDeclarations"]
+    declared = translate_request(chat(tools=(tool,)), call_for(json_schema=False)).json["tools"][0][
+        "functionDeclarations"
+    ]
     assert declared == [
         {
             "name": "f",
             "parameters": {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}},
         }
     ]
-    declared = sent(chat(tools=(tool,))).json["tools"][0]["functionDeclarations"]
+    declared = translate_request(chat(tools=(tool,))).json["tools"][0]["functionDeclarations"]
     assert declared == [{"name": "f", "parametersJsonSchema": tool.parameters}]
 
 
 def test_an_older_model_takes_tools_or_a_form() -> None:
     call = call_for("gemini-2.5-flash")
-    sent(chat(tools=(Tool(name="f"),), response_format=ResponseFormat(kind="json_object")), call)
+    translate_request(chat(tools=(Tool(name="f"),), response_format=ResponseFormat(kind="json_object")), call)
     assert call.losses == ["response_format"]
 
 
 def test_a_count_names_the_upstreams_model() -> None:
     request = CountTokensRequest(model="m", chat=chat(tools=(Tool(name="f"),)))
-    outgoing = sent(request, call_for("tunedModels/mine"))
+    outgoing = translate_request(request, call_for("tunedModels/mine"))
     assert outgoing.json["generateContentRequest"]["model"] == "tunedModels/mine"
 
 
@@ -225,13 +227,15 @@ RAW = b'{ "contents" : [{"parts": [{"text": "\\u00e9"}]}], "generationConfig": {
 
 
 def test_a_body_in_camel_case_goes_up_as_it_came() -> None:
-    assert sent(verbatim(RAW)).body == RAW
-    assert sent(verbatim(RAW, "count_tokens")).url.endswith(":countTokens")
+    assert translate_request(verbatim(RAW)).body == RAW
+    assert translate_request(verbatim(RAW, "count_tokens")).url.endswith(":countTokens")
 
 
 def test_a_stream_is_asked_for_in_the_callers_form() -> None:
-    assert sent(verbatim(RAW, stream=True)).url.endswith(":streamGenerateContent")
-    assert sent(verbatim(RAW, stream=True, query="?alt=sse")).url.endswith(":streamGenerateContent?alt=sse")
+    assert translate_request(verbatim(RAW, stream=True)).url.endswith(":streamGenerateContent")
+    assert translate_request(verbatim(RAW, stream=True, query="?alt=sse")).url.endswith(
+        ":streamGenerateContent?alt=sse"
+    )
 
 
 def test_a_body_in_snake_case_goes_up_in_camel_case() -> None:
@@ -239,7 +243,7 @@ def test_a_body_in_snake_case_goes_up_in_camel_case() -> None:
         b'{"contents": [{"parts": [{"inline_data": {"mime_type": "image/png", "data": "AAEC"}}]}],'
         b' "generation_config": {"top_k": 1, "response_schema": {"any_of": [{"type": "STRING"}]}}, "x_new": {"a_b": 1}}'
     )
-    outgoing = sent(verbatim(raw))
+    outgoing = translate_request(verbatim(raw))
     assert outgoing.body is None
     assert outgoing.json == {
         "contents": [{"parts": [{"inlineData": {"mimeType": "image/png", "data": "AAEC"}}]}],
@@ -249,10 +253,10 @@ def test_a_body_in_snake_case_goes_up_in_camel_case() -> None:
 
 
 def test_a_model_named_in_the_body_is_the_upstreams() -> None:
-    outgoing = sent(verbatim(b'{"contents": [], "model": "models/asked", "n":1.0}'))
+    outgoing = translate_request(verbatim(b'{"contents": [], "model": "models/asked", "n":1.0}'))
     assert outgoing.body == b'{"contents": [], "model": "models/gemini-3-flash", "n":1.0}'
     raw = b'{"generateContentRequest": {"contents": [], "model": "models/asked"}}'
-    assert orjson.loads(sent(verbatim(raw, "count_tokens")).body or b"") == {
+    assert orjson.loads(translate_request(verbatim(raw, "count_tokens")).body or b"") == {
         "generateContentRequest": {"contents": [], "model": "models/gemini-3-flash"}
     }
 
@@ -260,7 +264,7 @@ def test_a_model_named_in_the_body_is_the_upstreams() -> None:
 def test_a_body_of_another_format_is_not_served() -> None:
     request = VerbatimRequest(wire_format="other", operation="chat", path="/", raw=b"{}", body={})
     with pytest.raises(UnsupportedOperation):
-        sent(request)
+        translate_request(request)
 
 
 UNSIGNED = (
@@ -271,28 +275,28 @@ UNSIGNED = (
 
 def test_calls_without_a_signature_get_the_dummy_on_the_verbatim_lane_too() -> None:
     """Calls that another vendor's model made have none, and a caller of this format cannot know that."""
-    outgoing = sent(verbatim(UNSIGNED), call_for("gemini-3-pro-preview"))
+    outgoing = translate_request(verbatim(UNSIGNED), call_for("gemini-3-pro-preview"))
     contents = orjson.loads(outgoing.body)["contents"]
     assert contents[1]["parts"] == [
         {"functionCall": {"name": "look"}, "thoughtSignature": "skip_thought_signature_validator"}
     ]
     assert contents[::2] == orjson.loads(UNSIGNED)["contents"][::2]
-    assert sent(verbatim(UNSIGNED), call_for("gemini-2.5-pro")).body == UNSIGNED
+    assert translate_request(verbatim(UNSIGNED), call_for("gemini-2.5-pro")).body == UNSIGNED
     signed = UNSIGNED.replace(b'{"functionCall"', b'{"thoughtSignature":"AAEC","functionCall"')
-    assert sent(verbatim(signed), call_for("gemini-3-pro-preview")).body == signed
+    assert translate_request(verbatim(signed), call_for("gemini-3-pro-preview")).body == signed
 
 
 def test_a_seed_that_is_no_int32_is_not_sent() -> None:
     call = call_for()
-    assert "seed" not in sent(chat(seed=2**31), call).json.get("generationConfig", {})
+    assert "seed" not in translate_request(chat(seed=2**31), call).json.get("generationConfig", {})
     assert call.losses == ["seed"]
-    assert sent(chat(seed=2**31 - 1)).json["generationConfig"]["seed"] == 2**31 - 1
+    assert translate_request(chat(seed=2**31 - 1)).json["generationConfig"]["seed"] == 2**31 - 1
 
 
 def test_schemas_of_older_drafts_become_valid() -> None:
     schema = {"type": "OBJECT", "properties": {"at": {"type": "integer", "minimum": 1, "exclusiveMinimum": True}}}
     request = chat(tools=(Tool(name="look", parameters=schema),))
-    declaration = sent(request).json["tools"][0]["functionDeclarations"][0]
+    declaration = translate_request(request).json["tools"][0]["functionDeclarations"][0]
     assert declaration["parametersJsonSchema"] == {
         "type": "object",
         "properties": {"at": {"type": "integer", "exclusiveMinimum": 1}},
@@ -302,13 +306,18 @@ def test_schemas_of_older_drafts_become_valid() -> None:
 @pytest.mark.parametrize("model", ["gemini-2.5-pro", "gemini-3-pro-preview"])
 def test_thoughts_are_asked_for_where_the_callers_format_shows_them(model: str) -> None:
     request = chat(reasoning=Reasoning(budget_tokens=2048, enabled=True, visible=True))
-    assert sent(request, call_for(model)).json["generationConfig"]["thinkingConfig"]["includeThoughts"] is True
+    assert (
+        translate_request(request, call_for(model)).json["generationConfig"]["thinkingConfig"]["includeThoughts"]
+        is True
+    )
     hidden = chat(reasoning=Reasoning(budget_tokens=2048, enabled=True))
-    assert "includeThoughts" not in sent(hidden, call_for(model)).json["generationConfig"]["thinkingConfig"]
+    assert (
+        "includeThoughts" not in translate_request(hidden, call_for(model)).json["generationConfig"]["thinkingConfig"]
+    )
 
 
 def test_thinking_that_is_off_is_not_asked_for() -> None:
     request = chat(reasoning=Reasoning(enabled=False, visible=True))
-    assert sent(request, call_for("gemini-2.5-flash")).json["generationConfig"]["thinkingConfig"] == {
+    assert translate_request(request, call_for("gemini-2.5-flash")).json["generationConfig"]["thinkingConfig"] == {
         "thinkingBudget": 0
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from gemini_calls import BASE, EVENTS, call_for, sent
+from gemini_calls import BASE, EVENTS, call_for, translate_request
 from gemini_media import (
     EMBEDDING,
     IMAGEN,
@@ -40,9 +40,9 @@ RAW = "audio/L16;codec=pcm;rate=24000"
 
 def test_speech_is_asked_for_in_a_turn() -> None:
     request = replace(SPEAK, voice="Zephyr", language="de-DE", speed=1.0)
-    assert sent(request, call_for(TTS)).url == f"{BASE}/models/{TTS}:generateContent"
+    assert translate_request(request, call_for(TTS)).url == f"{BASE}/models/{TTS}:generateContent"
     streamed = replace(request, stream=True)
-    assert sent(streamed, call_for(TTS)).url == f"{BASE}/models/{TTS}:streamGenerateContent?alt=sse"
+    assert translate_request(streamed, call_for(TTS)).url == f"{BASE}/models/{TTS}:streamGenerateContent?alt=sse"
     assert body_of(request, TTS) == {
         "contents": [{"role": "user", "parts": [{"text": "Hello"}]}],
         "generationConfig": {
@@ -94,7 +94,7 @@ def test_what_speech_cannot_be_told_is_lost() -> None:
 @pytest.mark.parametrize("name", ["mp3", "opus", "aac", "flac"])
 def test_files_that_cannot_be_made_are_refused(name: str) -> None:
     with pytest.raises(InvalidField) as caught:
-        sent(replace(SPEAK, format=name, names={"format": "response_format"}), call_for(TTS))
+        translate_request(replace(SPEAK, format=name, names={"format": "response_format"}), call_for(TTS))
     assert caught.value.param == "response_format"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
-from gemini_calls import BASE, call_for, sent
+from gemini_calls import BASE, call_for, translate_request
 from gemini_media import (
     EMBEDDING,
     body_of,
@@ -29,7 +29,7 @@ def test_texts_go_up_as_one_batch_that_names_the_model_each_time() -> None:
         TEXTS, dimensions=8, title="T", task="CLUSTERING", wire_format="gemini-embeddings", extra={"x": 1}
     )
     settings = {"taskType": "CLUSTERING", "title": "T", "outputDimensionality": 8, "x": 1}
-    assert sent(request, call_for(EMBEDDING)).url == f"{BASE}/models/{EMBEDDING}:batchEmbedContents"
+    assert translate_request(request, call_for(EMBEDDING)).url == f"{BASE}/models/{EMBEDDING}:batchEmbedContents"
     assert body_of(request, EMBEDDING) == {
         "requests": [
             {"model": f"models/{EMBEDDING}", "content": {"parts": [{"text": text}]}, **settings} for text in ("a", "b")
@@ -51,7 +51,7 @@ def test_settings_nested_in_snake_case_go_up_in_camel_case() -> None:
 
 def test_tokens_cannot_be_said() -> None:
     with pytest.raises(InvalidField) as caught:
-        sent(EmbeddingRequest(model="m", inputs=((1, 2),)), call_for(EMBEDDING))
+        translate_request(EmbeddingRequest(model="m", inputs=((1, 2),)), call_for(EMBEDDING))
     assert caught.value.param == "input"
 
 
@@ -106,17 +106,17 @@ def verbatim(method: str, raw: bytes) -> VerbatimRequest:
 
 def test_a_body_goes_up_as_it_came_with_the_upstreams_name_of_the_model() -> None:
     raw = b'{ "content": {"parts":[{"text":"a"}]}, "x": 1.0 }'
-    outgoing = sent(verbatim("embedContent", raw), call_for(EMBEDDING))
+    outgoing = translate_request(verbatim("embedContent", raw), call_for(EMBEDDING))
     assert (outgoing.body, outgoing.url) == (raw, f"{BASE}/models/{EMBEDDING}:embedContent")
     named = b'{"model": "models/asked", "content": {"parts":[{"text":"a"}]}, "x": 1.0}'
-    assert sent(verbatim("embedContent", named), call_for(EMBEDDING)).body == named.replace(
+    assert translate_request(verbatim("embedContent", named), call_for(EMBEDDING)).body == named.replace(
         b"asked", EMBEDDING.encode()
     )
 
 
 def test_every_request_of_a_batch_names_the_upstreams_model() -> None:
     raw = b'{"requests": [{"model": "models/asked", "content": {}}, {"content": {}}], "x": 1.0}'
-    outgoing = sent(verbatim("batchEmbedContents", raw), call_for(EMBEDDING))
+    outgoing = translate_request(verbatim("batchEmbedContents", raw), call_for(EMBEDDING))
     assert outgoing.url.endswith(":batchEmbedContents")
     name = f"models/{EMBEDDING}"
     requests = [{"model": name, "content": {}}, {"content": {}, "model": name}]
@@ -127,4 +127,4 @@ def test_every_request_of_a_batch_names_the_upstreams_model() -> None:
 def test_a_batch_in_snake_case_goes_up_in_camel_case() -> None:
     raw = b'{"requests": [{"task_type": "CLUSTERING", "output_dimensionality": 2, "content": {}}]}'
     entry = {"taskType": "CLUSTERING", "outputDimensionality": 2, "content": {}, "model": f"models/{EMBEDDING}"}
-    assert sent(verbatim("batchEmbedContents", raw), call_for(EMBEDDING)).json == {"requests": [entry]}
+    assert translate_request(verbatim("batchEmbedContents", raw), call_for(EMBEDDING)).json == {"requests": [entry]}

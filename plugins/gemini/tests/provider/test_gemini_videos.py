@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
-from gemini_calls import BASE, KEY, call_for, sent
+from gemini_calls import BASE, KEY, call_for, translate_request
 from gemini_media import PNG
 
 import tornado_gate_gemini.provider as plugin
@@ -46,7 +46,7 @@ MP4 = b"\0\0\0\x18ftypmp42" + b"\0" * 600
 GOOGLE = "https://generativelanguage.googleapis.com"
 
 
-def asked(**fields: Any) -> VideoRequest:
+def make_request(**fields: Any) -> VideoRequest:
     return VideoRequest(**{"model": "asked", "prompt": "A cat", "task_id": "video_1", **fields})
 
 
@@ -59,7 +59,7 @@ def download(*videos: str, index: int = 0) -> VideoDownload:
     return VideoDownload(model="asked", task_id="video_1", operation=operation, index=index)
 
 
-def says(body: Any, status: int = 200, **headers: str) -> Answer:
+def make_answer(body: Any, status: int = 200, **headers: str) -> Answer:
     return answer(json.dumps(body), status=status, headers={"content-type": "application/json", **headers})
 
 
@@ -111,10 +111,10 @@ async def fetched(call: Call, request: VideoDownload) -> tuple[str, bytes]:
 
 @pytest.mark.gen_test
 async def test_a_video_is_begun_as_a_long_running_operation(upstream: Upstream) -> None:
-    upstream.script(says({"name": NAME}))
+    upstream.script(make_answer({"name": NAME}))
     async with reaching(upstream) as call:
         picture = Data(media_type="image/png", base64=PNG)
-        operation = await stands(call, asked(seconds=8.0, width=1280, height=720, image=picture))
+        operation = await stands(call, make_request(seconds=8.0, width=1280, height=720, image=picture))
         assert call.losses == []
     assert (operation.status, operation.operation) == ("running", {"name": NAME})
     (request,) = upstream.requests
@@ -129,7 +129,9 @@ async def test_a_video_is_begun_as_a_long_running_operation(upstream: Upstream) 
 
 def test_what_veo_does_not_do_is_lost_by_name() -> None:
     call = call_for(VEO)
-    sent(asked(fps=24, watermark=True, user="u", metadata={"style": "oil", "negative_prompt": "dogs"}), call)
+    translate_request(
+        make_request(fps=24, watermark=True, user="u", metadata={"style": "oil", "negative_prompt": "dogs"}), call
+    )
     assert call.losses == ["fps", "watermark", "user", "metadata.style"]
 
 
@@ -143,7 +145,7 @@ def test_what_veo_does_not_do_is_lost_by_name() -> None:
 )
 def test_a_wish_that_cannot_be_is_the_callers_fault(fields: Any, param: str) -> None:
     with pytest.raises(InvalidField) as caught:
-        sent(asked(**fields), call_for(VEO))
+        translate_request(make_request(**fields), call_for(VEO))
     assert caught.value.param == param
 
 
@@ -152,7 +154,7 @@ async def test_an_operation_runs_until_it_says_where_its_videos_are(upstream: Up
     uris = [f"{upstream.url}{FILE}", f"{upstream.url}/v1beta/files/z3:download?alt=media"]
     samples = [{"video": {"uri": uri}} for uri in uris]
     response = {"@type": "x", "generateVideoResponse": {"generatedSamples": samples}}
-    upstream.script(says({"name": NAME}), says({"name": NAME, "done": True, "response": response}))
+    upstream.script(make_answer({"name": NAME}), make_answer({"name": NAME, "done": True, "response": response}))
     async with reaching(upstream) as call:
         running, done = [await stands(call, poll({"name": NAME})) for _ in range(2)]
     assert (running.status, running.poll_after) == ("running", 10.0)
@@ -166,8 +168,8 @@ async def test_an_operation_runs_until_it_says_where_its_videos_are(upstream: Up
 @pytest.mark.gen_test
 async def test_a_failure_has_the_upstreams_words(upstream: Upstream) -> None:
     upstream.script(
-        says({"name": NAME, "done": True, "error": {"code": 3, "message": "Bad."}}),
-        says(
+        make_answer({"name": NAME, "done": True, "error": {"code": 3, "message": "Bad."}}),
+        make_answer(
             {
                 "name": NAME,
                 "done": True,
@@ -184,17 +186,17 @@ async def test_a_failure_has_the_upstreams_words(upstream: Upstream) -> None:
 @pytest.mark.parametrize("status", [404, 410])
 @pytest.mark.gen_test
 async def test_an_operation_that_the_upstream_does_not_know_is_lost(upstream: Upstream, status: int) -> None:
-    upstream.script(says({"error": {"code": status, "message": "Operation not found"}}, status))
+    upstream.script(make_answer({"error": {"code": status, "message": "Operation not found"}}, status))
     async with reaching(upstream) as call:
         assert await stands(call, poll({"name": NAME})) == VideoOperation(status="lost")
 
 
 @pytest.mark.gen_test
 async def test_an_unknown_model_is_an_error_and_no_lost_operation(upstream: Upstream) -> None:
-    upstream.script(says({"error": {"code": 404, "message": "models/veo-9 is not found"}}, 404))
+    upstream.script(make_answer({"error": {"code": 404, "message": "models/veo-9 is not found"}}, 404))
     async with reaching(upstream) as call:
         with pytest.raises(UpstreamRefused, match="veo-9"):
-            await stands(call, asked())
+            await stands(call, make_request())
 
 
 @pytest.mark.parametrize(
@@ -202,24 +204,24 @@ async def test_an_unknown_model_is_an_error_and_no_lost_operation(upstream: Upst
     [
         (poll(None), "cannot cancel videos or find one"),
         (VideoCancel(model="asked", task_id="t", operation={"name": NAME}), "cancel"),
-        (asked(remix_of={"name": NAME}), "does not support remixing"),
+        (make_request(remix_of={"name": NAME}), "does not support remixing"),
     ],
 )
 def test_what_the_vendor_cannot_do_is_refused(request_of: Any, said: str) -> None:
     with pytest.raises(UnsupportedOperation, match=said):
-        sent(request_of, call_for(VEO))
+        translate_request(request_of, call_for(VEO))
 
 
 @pytest.mark.parametrize("operation", [{}, {"name": ""}, {"name": "../../x"}, {"name": "a//b"}, {"name": "models/."}])
 def test_an_operation_that_names_no_resource_leads_nowhere(operation: Any) -> None:
     with pytest.raises(UpstreamError):
-        sent(poll(operation), call_for(VEO))
+        translate_request(poll(operation), call_for(VEO))
 
 
 @pytest.mark.parametrize("index", [-1, 1])
 def test_a_video_that_is_not_there_is_refused(index: int) -> None:
     with pytest.raises(UpstreamRefused):
-        sent(download(f"{BASE}/files/a:download", index=index), call_for(VEO))
+        translate_request(download(f"{BASE}/files/a:download", index=index), call_for(VEO))
 
 
 # Downloads
@@ -289,7 +291,7 @@ async def test_what_is_no_address_is_not_fetched(upstream: Upstream, address: st
 
 def test_without_a_fetcher_no_other_host_is_asked() -> None:
     call = call_for(VEO)
-    outgoing = sent(download("https://other.test/v.mp4"), call)
+    outgoing = translate_request(download("https://other.test/v.mp4"), call)
     with pytest.raises(UpstreamError, match="at another host"):
         asyncio.run(call_upstream(call, outgoing))
 
@@ -306,9 +308,9 @@ async def test_redirects_have_an_end(upstream: Upstream) -> None:
 @pytest.mark.parametrize(
     ("said", "error"),
     [
-        (says({"error": {"code": 404, "message": "File gone"}}, 404), UpstreamRefused),
-        (says({"error": {"code": 403, "message": f"{KEY} may not"}}, 403), UpstreamError),
-        (says({"error": {"code": 503, "message": "busy"}}, 503), UpstreamOverloaded),
+        (make_answer({"error": {"code": 404, "message": "File gone"}}, 404), UpstreamRefused),
+        (make_answer({"error": {"code": 403, "message": f"{KEY} may not"}}, 403), UpstreamError),
+        (make_answer({"error": {"code": 503, "message": "busy"}}, 503), UpstreamOverloaded),
         (answer(status=302, headers={"x": "no location"}), UpstreamError),
         (answer(Close()), UpstreamError),
         (answer(MP4, Close(), headers={"content-type": "video/mp4", "content-length": "9999"}), UpstreamError),
@@ -342,7 +344,7 @@ def test_googles_files_are_fetched_through_the_entry_that_stands_before_google(
 
 
 def test_the_key_is_in_no_address() -> None:
-    for request in (asked(), poll({"name": NAME}), download(f"{BASE}/files/a:download?alt=media")):
-        outgoing = sent(request, call_for(VEO))
+    for request in (make_request(), poll({"name": NAME}), download(f"{BASE}/files/a:download?alt=media")):
+        outgoing = translate_request(request, call_for(VEO))
         assert KEY not in outgoing.url
         assert outgoing.headers["x-goog-api-key"] == KEY

@@ -22,11 +22,11 @@ from tornado_gate.codec.fields import (
     Unchecked,
     check,
     get_schema,
-    make_reference_reader,
+    make_request_reference_reader,
     make_shape,
 )
 from tornado_gate.errors import InvalidField
-from tornado_gate.types import Call, ObjectReference, WireRequest, text_maps
+from tornado_gate.types import text_maps
 from tornado_gate.types.text_maps import WORD, words
 from tornado_gate_gemini.fields.content import CONTENTS, SYSTEM
 from tornado_gate_gemini.fields.generation_config import GenerationConfigSchema, check_config
@@ -90,14 +90,10 @@ class CountBodySchema(GenerateBodySchema):
 
 
 _SCHEMA: Final = get_schema(GenerateBodySchema)
-_read_references: Final = make_reference_reader(CountBodySchema)
+list_references: Final = make_request_reference_reader(CountBodySchema)
+"""The references to files, cached contents and file search stores in a body."""
 REQUEST: Final = make_shape(GenerateBodySchema)
 COUNT_REQUEST: Final = make_shape(CountBodySchema)
-
-
-def list_references(call: Call, wire: WireRequest) -> list[ObjectReference]:
-    """Return the references to files, cached contents and file search stores in a body."""
-    return _read_references(wire.json)
 
 
 def check_generate(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import close, collect, dump_result, render_events, render_result
+from tornado_gate.streams.events import close, render_events, render_json
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -58,17 +58,9 @@ def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[Stre
         "include_thoughts": shown,
     }
     if not request.stream:
-        return Reply(content_type=JSON_TYPE, chunks=_render_whole(events, envelope))
+        return Reply(content_type=JSON_TYPE, chunks=render_json(events, partial(render_response, **envelope)))
     chunks = render_stream(events, cites=may_cite(request), **envelope)
     return make_stream_reply(call, chunks, sse_wanted=get_stream_state(request).sse_wanted)
-
-
-async def _render_whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
-    try:
-        result = await collect(events)
-    finally:
-        await close(events)
-    yield await render_result(result, lambda result: dump_result(result, render_response(result, **envelope)))
 
 
 def _append_frames(chunks: list[dict[str, Any]], out: list[bytes]) -> None:

@@ -7,16 +7,17 @@ Source: https://ai.google.dev/api/generate-content, and google-genai 3.4, models
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from tornado_gate import Capabilities, ProviderEntry, patch_json, provider_impl, sse
 from tornado_gate.errors import GateError, UnsupportedOperation, UpstreamError
-from tornado_gate.streams.events import replay
+from tornado_gate.streams.events import convert_whole, replay
 from tornado_gate.types import (
     Call,
     ChatRequest,
+    ChatResult,
     CountTokensRequest,
     EmbeddingRequest,
     ImageRequest,
@@ -202,7 +203,7 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
             return _parse_speech(call, request, incoming)
         case CountTokensRequest() | EmbeddingRequest() | ImageRequest() | VideoRequest() | VideoPoll():
             return _parse_single(call, request, incoming)
-    events = _parse_events(call, request, incoming)
+    events = _parse_events(request, incoming)
     if not isinstance(request, ChatRequest) or request.wire_format == WIRE_FORMAT:
         return events
     facts: GeminiSettings = call.target.settings
@@ -238,7 +239,7 @@ async def _parse_speech(call: Call, request: SpeechRequest, incoming: UpstreamRe
         yield event
 
 
-def _parse_events(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+def _parse_events(request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     """The response's content type decides between stream and whole response, not the request."""
     streams = isinstance(request, ChatRequest) and request.stream
     cites = isinstance(request, ChatRequest) and may_cite(request)
@@ -246,14 +247,17 @@ def _parse_events(call: Call, request: Request, incoming: UpstreamResponse) -> A
         return parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider), cites=cites)
     if streams:
         return parse_stream(iterate_elements(incoming.chunks), cites=cites)
-    return _parse_whole(call, request, incoming)
+    return _parse_whole(request, incoming)
 
 
-async def _parse_whole(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+def _parse_whole(request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     audio = request.audio if isinstance(request, ChatRequest) else None
-    wav = (audio or {}).get("format") == "wav"
-    result = await incoming.read_converted(lambda body: parse_response(body, wav=wav))
-    for event in replay(result):
+    convert = partial(parse_response, wav=(audio or {}).get("format") == "wav")
+    return convert_whole(incoming, convert) or _read_whole(incoming, convert)
+
+
+async def _read_whole(incoming: UpstreamResponse, convert: Callable[[Any], ChatResult]) -> AsyncIterator[StreamEvent]:
+    for event in replay(await incoming.read_converted(convert)):
         yield event
 
 

@@ -84,7 +84,7 @@ def parsed(call: Call, wire: WireRequest) -> ImageRequest:
     return asyncio.run(images.parse(call, wire))
 
 
-def asked(family: str = "none", **fields: Any) -> ImageRequest:
+def read_request(family: str = "none", **fields: Any) -> ImageRequest:
     """What a body of the vendor's shape with these fields asks of a model of `family`."""
     return parsed(call_of(family), wire_of({"prompt": "a cat", **fields}))
 
@@ -96,7 +96,7 @@ def fault_of(call: Call, wire: WireRequest) -> InvalidField:
     return caught.value
 
 
-def refused(family: str, **fields: Any) -> InvalidField:
+def catch_refusal(family: str, **fields: Any) -> InvalidField:
     return fault_of(call_of(family), wire_of({"prompt": "a cat", **fields}))
 
 

@@ -55,7 +55,7 @@ def done(value: Any) -> Any:
     return asyncio.run(wait()) if inspect.isawaitable(value) else value
 
 
-def answered(chunks: bytes | Iterable[Any], content_type: str = "application/json") -> UpstreamResponse:
+def make_response(chunks: bytes | Iterable[Any], content_type: str = "application/json") -> UpstreamResponse:
     """The upstream's answer; an exception among the chunks is raised in its place."""
     pieces = [chunks] if isinstance(chunks, bytes) else chunks
     headers = {"content-type": content_type} if content_type else {}

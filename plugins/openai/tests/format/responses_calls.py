@@ -39,7 +39,7 @@ CALLS: list[StreamEvent] = [
 ]
 
 
-def says(*pieces: str, usage: Usage | None = None) -> list[StreamEvent]:
+def make_events(*pieces: str, usage: Usage | None = None) -> list[StreamEvent]:
     """The events of an answer in text."""
     return [
         ResponseStart(model="up", id="up-1", created=5),
@@ -61,7 +61,7 @@ def body_with(**fields: Any) -> dict[str, Any]:
     return {"model": "m", "input": "Hi", **fields}
 
 
-def asked(call: Call, **fields: Any) -> ChatRequest:
+def read_request(call: Call, **fields: Any) -> ChatRequest:
     async def translate() -> Any:
         result: Any = plugin.translate_request(call, wire_with(body_with(**fields), PATH))
         return await result
@@ -73,7 +73,7 @@ def asked(call: Call, **fields: Any) -> ChatRequest:
 
 
 def replied(call: Call, events: Iterable[Any], **fields: Any) -> Reply:
-    return plugin.translate_response(call, asked(call, **fields), iterate(events))
+    return plugin.translate_response(call, read_request(call, **fields), iterate(events))
 
 
 def whole(call: Call, events: Iterable[Any], **fields: Any) -> dict[str, Any]:

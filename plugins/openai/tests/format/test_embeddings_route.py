@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import force_setattr
 from openai.types import CreateEmbeddingResponse, EmbeddingCreateParams
-from operation_calls import answered, done, events_of, wire_of
+from operation_calls import done, events_of, make_response, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.streams.events import close
@@ -47,7 +47,7 @@ def wire_with(body: Any) -> WireRequest:
     return wire_of(PLAIN, body)
 
 
-def asked(body: Any = BODY, **fields: Any) -> EmbeddingRequest:
+def read_request(body: Any = BODY, **fields: Any) -> EmbeddingRequest:
     request = done(embeddings.parse(call_for(), wire_with(body | fields)))
     assert isinstance(request, EmbeddingRequest)
     return request
@@ -63,7 +63,7 @@ def fault_of(body: Any) -> InvalidField:
 def forwarded(*chunks: Any, key: str = "", call: Any = None) -> Reply:
     wire = wire_with(BODY)
     request = done(embeddings.forward(call_for(), wire))
-    return embeddings.forward_response(call or call_for(key=key), request, answered(chunks))
+    return embeddings.forward_response(call or call_for(key=key), request, make_response(chunks))
 
 
 def test_every_field_of_the_vendor_is_checked() -> None:
@@ -78,7 +78,7 @@ def test_a_wrong_value_is_named(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize("name", ["dimensions", "encoding_format", "user"])
 def test_null_says_nothing(name: str) -> None:
-    assert asked(**{name: None}) == asked()
+    assert read_request(**{name: None}) == read_request()
 
 
 def test_the_input_must_be_there() -> None:
@@ -114,7 +114,7 @@ def test_the_place_in_the_input_is_named(param: str, value: Any) -> None:
 
 @pytest.mark.parametrize("value", [["a"] * 2048, [1] * 8191, [[1] * 8191, [2]], [0]])
 def test_inputs_up_to_the_bounds_pass(value: Any) -> None:
-    assert len(asked(input=value).inputs) == (1 if isinstance(value[0], int) else len(value))
+    assert len(read_request(input=value).inputs) == (1 if isinstance(value[0], int) else len(value))
 
 
 def test_many_tokens_do_not_hold_the_loop() -> None:
@@ -136,7 +136,7 @@ def test_many_tokens_do_not_hold_the_loop() -> None:
 
 
 def test_a_request_is_what_the_body_says() -> None:
-    request = asked(input=["a", "b"], dimensions=5, encoding_format="base64", user="u", x_new=1)
+    request = read_request(input=["a", "b"], dimensions=5, encoding_format="base64", user="u", x_new=1)
     assert (request.inputs, request.dimensions, request.reply_state.encoding, request.user) == (
         ("a", "b"),
         5,
@@ -144,7 +144,7 @@ def test_a_request_is_what_the_body_says() -> None:
         "u",
     )
     assert (request.model, request.extra, request.wire_format) == ("m", {"x_new": 1}, "openai-embeddings")
-    assert asked().reply_state.encoding == "float"
+    assert read_request().reply_state.encoding == "float"
 
 
 def test_a_body_without_a_model_means_the_default() -> None:
@@ -180,7 +180,7 @@ def test_a_body_goes_up_as_it_came() -> None:
 
 
 def replied(*events: Any, **fields: Any) -> Reply:
-    return embeddings.reply(call_for("asked-name"), asked(**fields), events_of(*events))
+    return embeddings.reply(call_for("asked-name"), read_request(**fields), events_of(*events))
 
 
 def test_an_answer_has_the_contracts_shape() -> None:
@@ -293,7 +293,7 @@ def test_the_upstream_is_left_when_the_caller_leaves() -> None:
 
     async def leave() -> None:
         request = await embeddings.forward(call_for(), wire_with(BODY))
-        incoming = answered(b"")
+        incoming = make_response(b"")
         force_setattr(incoming, "chunks", chunks())
         reply = embeddings.forward_response(call_for(), request, incoming)
         await anext(aiter(reply.chunks))
@@ -339,5 +339,5 @@ def test_the_events_are_closed_whatever_comes() -> None:
         finally:
             closed.append(True)
 
-    text_of(embeddings.reply(call_for(), asked(), events()))
+    text_of(embeddings.reply(call_for(), read_request(), events()))
     assert closed == [True]

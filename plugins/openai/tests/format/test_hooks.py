@@ -51,14 +51,14 @@ STREAM: list[StreamEvent] = [
 ]
 
 
-def asked(**fields: Any) -> ChatRequest:
+def read_request(**fields: Any) -> ChatRequest:
     request = plugin.translate_request(call_for(), wire_with(QUESTION | fields))
     assert isinstance(request, ChatRequest)
     return request
 
 
 def replied(events: Any, **fields: Any) -> Reply:
-    return plugin.translate_response(call_for("asked-name"), asked(**fields), iterate(events))
+    return plugin.translate_response(call_for("asked-name"), read_request(**fields), iterate(events))
 
 
 def frames(raw: bytes) -> list[Any]:
@@ -99,7 +99,7 @@ def test_the_routes_are_the_vendors() -> None:
 
 
 def test_a_chat_body_becomes_a_request() -> None:
-    request = asked(temperature=0.5, stream=True, stream_options={"include_usage": True}, top_k=3)
+    request = read_request(temperature=0.5, stream=True, stream_options={"include_usage": True}, top_k=3)
     assert (request.model, request.temperature, request.stream, request.include_usage) == ("m", 0.5, True, True)
     assert request.extra == {"top_k": 3}
 

@@ -18,7 +18,6 @@ from image_calls import (
     TEXT,
     Shelf,
     answer_of,
-    asked,
     call_of,
     file,
     form_of,
@@ -26,6 +25,7 @@ from image_calls import (
     items,
     parsed,
     png,
+    read_request,
     reply_of,
     wire_of,
 )
@@ -244,7 +244,7 @@ def test_a_stream_that_fails_ends_with_an_error() -> None:
 
 
 def test_a_stream_that_fails_at_once_keeps_its_status() -> None:
-    request = asked("three", stream=True)
+    request = read_request("three", stream=True)
     with pytest.raises(UpstreamRateLimited):
         text_of(reply_of(call_of("three"), request, [UpstreamRateLimited("slow down")]))
 
@@ -253,5 +253,5 @@ def test_pictures_of_some_megabytes_come_back_whole() -> None:
     data = PNG + bytes(range(256)) * 16_000
     result = ImageResult(images=(GeneratedImage(data=data, media_type="image/png"),))
     call = call_of()
-    raw = text_of(reply_of(call, asked(response_format="b64_json"), [result]))
+    raw = text_of(reply_of(call, read_request(response_format="b64_json"), [result]))
     assert base64.b64decode(orjson.loads(raw)["data"][0]["b64_json"]) == data

@@ -13,15 +13,15 @@ from image_calls import (
     IMAGE,
     TEXT,
     VARIATIONS,
-    asked,
     call_of,
+    catch_refusal,
     fault_of,
     file,
     form_of,
     items,
     parsed,
     png,
-    refused,
+    read_request,
     wire_of,
 )
 from openai.types.image_edit_params import ImageEditParamsBase
@@ -61,7 +61,7 @@ def test_every_field_of_the_vendors_edits_is_checked_or_a_file() -> None:
 
 @pytest.mark.parametrize(("name", "value"), WRONG)
 def test_a_value_of_the_wrong_type_is_named(name: str, value: Any) -> None:
-    fault = refused("none", **{name: value})
+    fault = catch_refusal("none", **{name: value})
     assert (fault.status, fault.param) == (400, name)
 
 
@@ -73,15 +73,15 @@ def test_a_missing_prompt_is_named() -> None:
 @pytest.mark.parametrize("name", [name for name in GenerationBodySchema().fields if name not in ("model", "prompt")])
 def test_null_says_nothing(name: str) -> None:
     nothing: dict[str, Any] = {name: None}
-    assert asked(**nothing) == asked()
+    assert read_request(**nothing) == read_request()
 
 
 def test_unknown_fields_are_kept() -> None:
-    assert asked(steps=5, complexity="high").extra == {"steps": 5, "complexity": "high"}
+    assert read_request(steps=5, complexity="high").extra == {"steps": 5, "complexity": "high"}
 
 
 def test_the_model_is_the_one_that_the_core_found() -> None:
-    assert asked().model == "sdxl"
+    assert read_request().model == "sdxl"
 
 
 # The other shape

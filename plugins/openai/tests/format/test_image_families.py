@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from image_calls import FAMILIES, TEXT, asked, call_of, fault_of, file, form_of, items, parsed, refused, wire_of
+from image_calls import (
+    FAMILIES,
+    TEXT,
+    call_of,
+    catch_refusal,
+    fault_of,
+    file,
+    form_of,
+    items,
+    parsed,
+    read_request,
+    wire_of,
+)
 
 from tornado_gate.types import replace
 from tornado_gate_openai.format.images import ROUTES
@@ -116,7 +128,7 @@ REFUSED: dict[str, list[tuple[str, dict[str, Any]]]] = {
 
 @pytest.mark.parametrize(("family", "fields"), [(name, fields) for name, rows in TAKEN.items() for fields in rows])
 def test_what_a_family_takes_is_what_is_asked(family: str, fields: dict[str, Any]) -> None:
-    request = asked(family, **fields)
+    request = read_request(family, **fields)
     for name, value in fields.items():
         if name not in ("response_format", "stream"):
             assert getattr(request, name) == value
@@ -127,7 +139,7 @@ def test_what_a_family_takes_is_what_is_asked(family: str, fields: dict[str, Any
     ("family", "param", "fields"), [(name, *row) for name, rows in REFUSED.items() for row in rows]
 )
 def test_what_a_family_refuses_is_a_400_that_names_the_field(family: str, param: str, fields: dict[str, Any]) -> None:
-    fault = refused(family, **fields)
+    fault = catch_refusal(family, **fields)
     assert (fault.status, fault.param, fault.type) == (400, param, "invalid_request_error")
 
 
@@ -146,7 +158,7 @@ def test_what_a_family_refuses_is_a_400_that_names_the_field(family: str, param:
     ],
 )
 def test_a_refusal_says_what_is_allowed(family: str, fields: dict[str, Any], words: str) -> None:
-    assert words in refused(family, **fields).message
+    assert words in catch_refusal(family, **fields).message
 
 
 @pytest.mark.parametrize("family", ["one", "two", "three"])

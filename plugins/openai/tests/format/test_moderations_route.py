@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import force_setattr
 from openai.types import ModerationCreateParams, ModerationCreateResponse
-from operation_calls import answered, done, events_of, wire_of
+from operation_calls import done, events_of, make_response, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.types import Data, Image, ModerationRequest, ModerationResult, Reply, StreamError, Text, Verdict
@@ -35,7 +35,7 @@ def png(width: int = 1, height: int = 1) -> str:
     return "data:image/png;base64," + base64.b64encode(data).decode()
 
 
-def asked(value: Any = "Hi", **fields: Any) -> ModerationRequest:
+def read_request(value: Any = "Hi", **fields: Any) -> ModerationRequest:
     request = done(moderations.parse(call_for(), wire_of(ROUTE, {"model": "m", "input": value, **fields})))
     assert isinstance(request, ModerationRequest)
     return request
@@ -101,13 +101,13 @@ def test_the_place_in_the_input_is_named(param: str, value: Any) -> None:
 
 
 def test_a_request_is_what_the_body_says() -> None:
-    assert asked("a").inputs == ((Text(text="a"),),)
-    assert len(asked(["a", "b"]).inputs) == 2
-    (parts,) = asked([WORDS, LINK, picture(png())], x_new=1).inputs
+    assert read_request("a").inputs == ((Text(text="a"),),)
+    assert len(read_request(["a", "b"]).inputs) == 2
+    (parts,) = read_request([WORDS, LINK, picture(png())], x_new=1).inputs
     assert [type(part) for part in parts] == [Text, Image, Image]
     assert isinstance(parts[2], Image)
     assert isinstance(parts[2].source, Data)
-    assert asked(x_new=1).extra == {"x_new": 1}
+    assert read_request(x_new=1).extra == {"x_new": 1}
 
 
 def test_a_body_without_a_model_means_the_default() -> None:
@@ -118,7 +118,7 @@ def test_a_body_without_a_model_means_the_default() -> None:
 
 
 def replied(*events: Any, value: Any = "Hi") -> Reply:
-    return moderations.reply(call_for("asked-name"), asked(value), events_of(*events))
+    return moderations.reply(call_for("asked-name"), read_request(value), events_of(*events))
 
 
 def test_an_answer_has_the_vendors_shape() -> None:
@@ -144,7 +144,7 @@ def test_a_failure_keeps_its_status() -> None:
 def forwarded(raw: bytes, **call: Any) -> Reply:
     request = done(moderations.forward(call_for(), wire_of(ROUTE, BODY | {"stream": True})))
     assert request.stream is False
-    return moderations.forward_response(call_for(**call), request, answered(raw))
+    return moderations.forward_response(call_for(**call), request, make_response(raw))
 
 
 def test_both_lanes_pass_what_they_got() -> None:
@@ -192,14 +192,14 @@ def test_no_body_raises_anything_but_a_400_that_names_a_field(value: Any) -> Non
 
 def test_a_translated_request_has_at_most_2048_inputs_and_another_upstream_decides_itself() -> None:
     for several in (["Hi"], [WORDS]):
-        assert asked(several * 2048).inputs
+        assert read_request(several * 2048).inputs
         with pytest.raises(InvalidField, match="2049 items; at most 2048") as caught:
-            asked(several * 2049)
+            read_request(several * 2049)
         assert caught.value.param == "input"
         body = {"model": "m", "input": several * 2049}
         assert done(moderations.forward(call_for(), wire_of(ROUTE, body))).body == body
 
 
 def test_one_empty_text_of_several_is_named() -> None:
-    assert len(asked(["a"]).inputs) == 1
+    assert len(read_request(["a"]).inputs) == 1
     assert fault_of({"model": "m", "input": ["a", ""]}).param == "input.1"

@@ -13,7 +13,7 @@ import pytest
 from format_openai_calls import text_of
 from format_openai_golden import FIXTURES, load, plain, stems
 from openai.types.responses import Response
-from responses_calls import SDK, asked, response_call
+from responses_calls import SDK, read_request, response_call
 
 import tornado_gate_openai.format as plugin
 from tornado_gate import sse
@@ -47,7 +47,7 @@ def test_a_request_of_this_format_goes_up_without_loss(stem: str) -> None:
 def reply_to(stem: str, **fields: Any) -> bytes:
     frames = sse.read_json_frames(iterate([(FIXTURES / f"{stem}.upstream.sse").read_bytes()]))
     call = response_call(user_agent=SDK["user-agent"])
-    request = asked(call, **fields)
+    request = read_request(call, **fields)
     request = replace(request, reply_state=replace(request.reply_state, id="resp_" + "0" * 32))
     return text_of(plugin.translate_response(call, request, chat.parse_stream(frames)))
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 from format_openai_calls import FakeMemory, call_for, chunks_of, text_of, wire_with
-from responses_calls import CALLS, SDK, came_back, forwarded, frames, response_call, says, whole
+from responses_calls import CALLS, SDK, came_back, forwarded, frames, make_events, response_call, whole
 
 import tornado_gate_openai.format as plugin
 from tornado_gate import sse
@@ -79,7 +79,7 @@ def test_a_turn_of_ours_goes_up_in_full() -> None:
 def test_a_turn_of_ours_leaves_its_reasoning_behind() -> None:
     memory = FakeMemory()
     reasoning = {"type": "reasoning", "summary": [], "encrypted_content": "foreign"}
-    first = whole(response_call(memory), says("Hello"), input=[reasoning, {"role": "user", "content": "Hi"}])
+    first = whole(response_call(memory), make_events("Hello"), input=[reasoning, {"role": "user", "content": "Hi"}])
     request = forwarded(response_call(memory), previous_response_id=first["id"])
     assert b"foreign" not in request.raw
 
@@ -121,7 +121,7 @@ def test_ids_that_the_upstream_issued_go_up_whatever_their_form() -> None:
 def test_an_object_of_another_upstream_in_an_earlier_turn_is_refused_in_the_callers_words() -> None:
     memory = FakeMemory()
     part = {"type": "input_file", "file_id": "file-1"}
-    first = whole(response_call(memory), says("Hi"), input=[{"role": "user", "content": [part]}])
+    first = whole(response_call(memory), make_events("Hi"), input=[{"role": "user", "content": [part]}])
     record = {"provider": "elsewhere", "model": "their-model"}
     asyncio.run(memory.put(make_record_name("file", "file-1"), record, 60))
     with pytest.raises(InvalidField, match="their-model") as caught:

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from format_openai_calls import FakeMemory, call_for, text_of, wire_with
 from openai.types.responses import Response
-from responses_calls import CALLS, SDK, asked, replied, response_call, says, streamed, whole
+from responses_calls import CALLS, SDK, make_events, read_request, replied, response_call, streamed, whole
 
 import tornado_gate_openai.format as plugin
 from tornado_gate import sse
@@ -35,7 +35,7 @@ from tornado_gate.types import (
 )
 
 THINKING: list[StreamEvent] = [
-    says()[0],
+    make_events()[0],
     PartStart(index=0, kind="thinking"),
     PartDelta(index=0, data="hm"),
     PartEnd(index=0, signature=Opaque(issuer="p", value="secret-thoughts")),
@@ -47,7 +47,7 @@ THINKING: list[StreamEvent] = [
 
 
 def test_the_contracts_client_gets_the_contracts_shape() -> None:
-    answer = whole(response_call(), says("Hel", "lo"), instructions="Be brief.", reasoning={"effort": "low"})
+    answer = whole(response_call(), make_events("Hel", "lo"), instructions="Be brief.", reasoning={"effort": "low"})
     (message,) = answer["output"]
     assert answer.keys() == {"id", "object", "created_at", "status", "model", "output", "usage"}
     assert (answer["object"], answer["status"], answer["model"], answer["created_at"]) == (
@@ -76,13 +76,13 @@ def test_the_contracts_dialect_has_messages_alone() -> None:
 
 
 def test_the_contracts_dialect_always_has_a_text() -> None:
-    answer = whole(response_call(), [says()[0], Finish(reason="length")])
+    answer = whole(response_call(), [make_events()[0], Finish(reason="length")])
     assert answer["output"][0]["content"] == [{"type": "text", "text": ""}]
     assert (answer["status"], answer["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
 
 
 def test_a_refusal_is_a_text_in_the_contracts_dialect() -> None:
-    events = [says()[0], PartStart(index=0, kind="refusal"), PartDelta(index=0, data="No."), PartEnd(index=0)]
+    events = [make_events()[0], PartStart(index=0, kind="refusal"), PartDelta(index=0, data="No."), PartEnd(index=0)]
     answer = whole(response_call(), [*events, Finish(reason="stop")])
     assert answer["output"][0]["content"] == [{"type": "text", "text": "No."}]
 
@@ -90,13 +90,13 @@ def test_a_refusal_is_a_text_in_the_contracts_dialect() -> None:
 def test_an_answer_that_failed_says_so_in_both_dialects() -> None:
     memory = FakeMemory()
     for call in (response_call(memory), response_call(memory, user_agent=SDK["user-agent"])):
-        answer = whole(call, [*says("Hi")[:-1], Finish(reason="error")])
+        answer = whole(call, [*make_events("Hi")[:-1], Finish(reason="error")])
         assert (answer["status"], answer["error"]["code"]) == ("failed", "server_error")
     assert memory.values == {}
 
 
 def test_every_other_client_gets_the_vendors_shape() -> None:
-    answer = whole(response_call(user_agent=SDK["user-agent"]), says("Hello"), metadata={"a": "b"})
+    answer = whole(response_call(user_agent=SDK["user-agent"]), make_events("Hello"), metadata={"a": "b"})
     Response.model_validate(answer)
     assert answer["output"][0]["content"][0]["type"] == "output_text"
     assert (answer["metadata"], answer["store"]) == ({"a": "b"}, True)
@@ -104,7 +104,7 @@ def test_every_other_client_gets_the_vendors_shape() -> None:
 
 
 def test_a_stream_is_named_frames_without_done() -> None:
-    reply = replied(response_call(), says("Hello"), stream=True)
+    reply = replied(response_call(), make_events("Hello"), stream=True)
     assert (reply.content_type, reply.keep_alive) == ("text/event-stream; charset=utf-8", b": ping\n")
     raw = text_of(reply)
     assert raw.startswith(b"event: response.created\ndata: {")
@@ -113,7 +113,7 @@ def test_a_stream_is_named_frames_without_done() -> None:
 
 def test_a_stream_that_fails_ends_with_a_failed_response_and_is_not_kept() -> None:
     memory = FakeMemory()
-    events = streamed(response_call(memory), [*says("Hello")[:3], StreamError(error=UpstreamError("gone"))])
+    events = streamed(response_call(memory), [*make_events("Hello")[:3], StreamError(error=UpstreamError("gone"))])
     assert [event["type"] for event in events[-2:]] == ["error", "response.failed"]
     assert memory.values == {}
 
@@ -121,7 +121,7 @@ def test_a_stream_that_fails_ends_with_a_failed_response_and_is_not_kept() -> No
 def test_a_failure_before_the_first_event_keeps_its_status() -> None:
     for stream in (False, True):
         with pytest.raises(UpstreamError, match="gone"):
-            text_of(replied(response_call(), [says()[0], UpstreamError("gone")], stream=stream))
+            text_of(replied(response_call(), [make_events()[0], UpstreamError("gone")], stream=stream))
 
 
 def test_encrypted_reasoning_is_shown_only_when_it_was_asked_for_and_kept_anyway() -> None:
@@ -141,12 +141,12 @@ def test_a_kept_response_is_continued_with_all_that_was_said() -> None:
     result = {"type": "function_call_output", "call_id": "call_1", "output": "1"}
     second = whole(
         response_call(memory),
-        says("It is 1."),
+        make_events("It is 1."),
         input=[result],
         previous_response_id=first["id"],
         instructions="Be long.",
     )
-    request = asked(response_call(memory), input="And now?", previous_response_id=second["id"])
+    request = read_request(response_call(memory), input="And now?", previous_response_id=second["id"])
     assert request.messages == (
         Message(role="user", parts=(Text(text="Hi"),)),
         Message(role="assistant", parts=(ToolCall(id="call_1", name="f", arguments="{}"),)),
@@ -159,7 +159,7 @@ def test_a_kept_response_is_continued_with_all_that_was_said() -> None:
 
 def test_a_stream_is_kept_before_its_last_event_goes_out() -> None:
     memory = FakeMemory()
-    reply = replied(response_call(memory), says("Hello"), stream=True)
+    reply = replied(response_call(memory), make_events("Hello"), stream=True)
 
     async def read() -> None:
         async for chunk in reply.chunks:
@@ -173,8 +173,8 @@ def test_a_stream_is_kept_before_its_last_event_goes_out() -> None:
 
 def test_what_must_not_be_kept_is_not() -> None:
     memory = FakeMemory()
-    whole(response_call(memory), says("Hello"), store=False)
-    streamed(response_call(memory), says("Hello"), store=False)
+    whole(response_call(memory), make_events("Hello"), store=False)
+    streamed(response_call(memory), make_events("Hello"), store=False)
     assert memory.values == {}
 
 
@@ -182,10 +182,10 @@ def test_a_reference_is_replaced_by_its_item() -> None:
     memory = FakeMemory()
     first = whole(response_call(memory), CALLS, tools=[])
     (item,) = first["output"]
-    request = asked(response_call(memory), input=[{"type": "item_reference", "id": item["id"]}])
+    request = read_request(response_call(memory), input=[{"type": "item_reference", "id": item["id"]}])
     assert request.messages[0].parts == (ToolCall(id="call_1", name="f", arguments="{}"),)
     assert request.reply_state.items == (item,)
-    again = asked(response_call(memory), input=[{"id": item["id"]}], previous_response_id=first["id"])
+    again = read_request(response_call(memory), input=[{"id": item["id"]}], previous_response_id=first["id"])
     assert isinstance(again.messages[-1].parts[-1], ToolCall)
 
 
@@ -200,30 +200,30 @@ def test_what_this_account_does_not_have_is_not_found(
     fields: dict[str, Any], status: int, param: str, code: str
 ) -> None:
     other = FakeMemory()
-    whole(response_call(other), says("Hello"))
+    whole(response_call(other), make_events("Hello"))
     with pytest.raises(RequestError) as caught:
-        asked(response_call(FakeMemory()), **fields)
+        read_request(response_call(FakeMemory()), **fields)
     assert (caught.value.status, caught.value.param, caught.value.code) == (status, param, code)
 
 
 def test_a_turn_that_is_gone_breaks_its_chain() -> None:
     memory = FakeMemory()
-    first = whole(response_call(memory), says("Hello"))
-    second = whole(response_call(memory), says("Hello"), previous_response_id=first["id"])
+    first = whole(response_call(memory), make_events("Hello"))
+    second = whole(response_call(memory), make_events("Hello"), previous_response_id=first["id"])
     asyncio.run(memory.delete(f"openai-responses:{first['id']}"))
     with pytest.raises(InvalidField) as caught:
-        asked(response_call(memory), previous_response_id=second["id"])
+        read_request(response_call(memory), previous_response_id=second["id"])
     assert first["id"] in caught.value.message
 
 
 def test_an_unknown_conversation_is_not_found() -> None:
     with pytest.raises(NotFound) as caught:
-        asked(response_call(), conversation="conv_1")
+        read_request(response_call(), conversation="conv_1")
     assert (caught.value.code, caught.value.param) == ("conversation_not_found", "conversation")
 
 
 def test_what_the_gateway_does_itself_is_no_loss() -> None:
-    request = asked(
+    request = read_request(
         response_call(),
         store=True,
         background=False,
@@ -240,7 +240,7 @@ def test_what_the_gateway_does_itself_is_no_loss() -> None:
 
 
 def test_what_it_does_not_is_left_to_be_lost() -> None:
-    request = asked(
+    request = read_request(
         response_call(),
         truncation="auto",
         service_tier="flex",
@@ -298,7 +298,7 @@ def test_a_kept_response_is_read_again_in_the_vendors_shape() -> None:
 def test_input_items_are_listed_by_pages() -> None:
     memory = FakeMemory()
     items = [{"role": "user", "content": str(number)} for number in range(5)]
-    first = whole(response_call(memory), says("Hello"), input=items)
+    first = whole(response_call(memory), make_events("Hello"), input=items)
     page = stored(memory, ITEMS, first["id"], limit="2")
     assert [item["content"][0]["text"] for item in page["data"]] == ["4", "3"]
     assert (page["object"], page["has_more"]) == ("list", True)
@@ -313,7 +313,7 @@ def test_input_items_are_listed_by_pages() -> None:
 @pytest.mark.parametrize("limit", ["0", "101", "x", "", "-1", "²"])
 def test_a_limit_out_of_bounds_is_refused(limit: str) -> None:
     memory = FakeMemory()
-    first = whole(response_call(memory), says("Hello"))
+    first = whole(response_call(memory), make_events("Hello"))
     with pytest.raises(InvalidField) as caught:
         stored(memory, ITEMS, first["id"], limit=limit)
     assert caught.value.param == "limit"
@@ -322,7 +322,7 @@ def test_a_limit_out_of_bounds_is_refused(limit: str) -> None:
 @pytest.mark.parametrize(("method", "path"), [("GET", RESPONSE), ("GET", ITEMS), ("DELETE", RESPONSE)])
 def test_what_was_not_kept_is_not_found(method: str, path: str) -> None:
     memory = FakeMemory()
-    whole(response_call(memory), says("Hello"))
+    whole(response_call(memory), make_events("Hello"))
     kept = dict(memory.values)
     with pytest.raises(NotFound) as caught:
         stored(memory, path, "resp_x", method)
@@ -333,23 +333,25 @@ def test_what_was_not_kept_is_not_found(method: str, path: str) -> None:
 
 def test_a_deleted_response_is_gone_and_nothing_goes_on_from_it() -> None:
     memory = FakeMemory()
-    first = whole(response_call(memory), says("Hello"))
-    other = whole(response_call(memory), says("Hello"))
+    first = whole(response_call(memory), make_events("Hello"))
+    other = whole(response_call(memory), make_events("Hello"))
     answer = stored(memory, RESPONSE, first["id"], "DELETE")
     assert answer == {"id": first["id"], "object": "response", "deleted": True}
     for again in ("GET", "DELETE"):
         with pytest.raises(NotFound):
             stored(memory, RESPONSE, first["id"], again)
     with pytest.raises(InvalidField):
-        asked(response_call(memory), previous_response_id=first["id"])
+        read_request(response_call(memory), previous_response_id=first["id"])
     assert stored(memory, RESPONSE, other["id"])["id"] == other["id"]
 
 
 def test_losses_of_a_conversation_that_goes_on_have_the_callers_paths() -> None:
     memory = FakeMemory()
-    first = whole(response_call(memory), says("Hello"), input=[{"role": "user", "content": "Hi"}])
+    first = whole(response_call(memory), make_events("Hello"), input=[{"role": "user", "content": "Hi"}])
     items = [{"role": "user", "content": "And?"}, {"type": "reasoning", "summary": []}]
-    request = asked(response_call(memory), input=items, previous_response_id=first["id"], instructions="Be brief.")
+    request = read_request(
+        response_call(memory), input=items, previous_response_id=first["id"], instructions="Be brief."
+    )
     assert [request.path(number) for number in range(5)] == [
         "instructions",
         "previous_response_id",
@@ -358,7 +360,7 @@ def test_losses_of_a_conversation_that_goes_on_have_the_callers_paths() -> None:
         "input.1",
     ]
     assert request.path(4, 0) == "input.1"
-    request = asked(response_call(memory), input="And?", previous_response_id=first["id"])
+    request = read_request(response_call(memory), input="And?", previous_response_id=first["id"])
     assert request.path(2, 0) == "input"
 
 
@@ -366,32 +368,32 @@ def test_losses_of_a_conversation_that_goes_on_have_the_callers_paths() -> None:
 @pytest.mark.parametrize("headers", [{}, SDK])
 def test_conf_decides_the_dialect_for_every_client(dialect: Any, kind: str, headers: dict[str, str]) -> None:
     call = replace(call_for("m", memory=FakeMemory(), headers=headers), dialect=dialect)
-    assert whole(call, says("Hello"))["output"][0]["content"][0]["type"] == kind
+    assert whole(call, make_events("Hello"))["output"][0]["content"][0]["type"] == kind
 
 
 def test_parts_of_the_models_are_no_losses_when_they_come_back() -> None:
     memory = FakeMemory()
-    events = [says()[0], PartStart(index=0, kind="refusal"), PartDelta(index=0, data="No."), PartEnd(index=0)]
+    events = [make_events()[0], PartStart(index=0, kind="refusal"), PartDelta(index=0, data="No."), PartEnd(index=0)]
     first = whole(response_call(memory), [*events, Finish(reason="stop")])
-    request = asked(response_call(memory), previous_response_id=first["id"])
+    request = read_request(response_call(memory), previous_response_id=first["id"])
     assert request.messages[1] == Message(role="assistant", parts=(Refusal(text="No."),))
 
 
 def test_background_needs_an_upstream_that_has_it() -> None:
     with pytest.raises(InvalidField, match="not supported by this model") as caught:
-        asked(response_call(), background=True)
+        read_request(response_call(), background=True)
     assert caught.value.param == "background"
 
 
 def test_conf_says_how_long_a_response_is_kept() -> None:
     memory = FakeMemory()
-    whole(replace(response_call(memory), responses=ResponseRules(seconds=60)), says("Hello"))
+    whole(replace(response_call(memory), responses=ResponseRules(seconds=60)), make_events("Hello"))
     assert set(memory.seconds.values()) == {60}
 
 
 def test_a_kept_response_is_neither_streamed_again_nor_cancelled() -> None:
     memory = FakeMemory()
-    first = whole(response_call(memory), says("Hello"))
+    first = whole(response_call(memory), make_events("Hello"))
     with pytest.raises(InvalidField) as caught:
         stored(memory, RESPONSE, first["id"], stream="true")
     assert caught.value.param == "stream"
@@ -409,7 +411,7 @@ def test_large_events_are_rendered_in_a_thread_and_have_the_same_members(monkeyp
         return render(data, event)
 
     def events_of(word: str, count: int) -> list[StreamEvent]:
-        first, start, _, *rest = says(word)
+        first, start, _, *rest = make_events(word)
         return [first, start, *[PartDelta(index=0, data=word)] * count, *rest]
 
     monkeypatch.setattr(sse, "render", note)

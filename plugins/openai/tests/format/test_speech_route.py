@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import force_setattr
 from openai.types.audio import SpeechCreateParams
-from operation_calls import SECRET, answered, done, events_of, frames, read_frames, wire_of
+from operation_calls import SECRET, done, events_of, frames, make_response, read_frames, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.types import Reply, SpeechChunk, SpeechEnd, SpeechRequest, SpeechStart, StreamError, Usage
@@ -35,7 +35,7 @@ START = SpeechStart(media_type="audio/mpeg")
 EVENTS = "text/event-stream; charset=utf-8"
 
 
-def asked(**fields: Any) -> SpeechRequest:
+def read_request(**fields: Any) -> SpeechRequest:
     return speech.parse(call_for(), wire_of(ROUTE, BODY | fields))
 
 
@@ -48,12 +48,12 @@ def fault_of(body: Any) -> InvalidField:
 
 
 def replied(*events: Any, **fields: Any) -> Reply:
-    return speech.reply(call_for(key=SECRET), asked(**fields), events_of(*events))
+    return speech.reply(call_for(key=SECRET), read_request(**fields), events_of(*events))
 
 
 def forwarded(chunks: Any, content_type: str, call: Any = None, **fields: Any) -> Reply:
     request = speech.forward(call_for(), wire_of(ROUTE, BODY | fields))
-    return speech.forward_response(call or call_for(key=SECRET), request, answered(chunks, content_type))
+    return speech.forward_response(call or call_for(key=SECRET), request, make_response(chunks, content_type))
 
 
 def delta(sound: bytes) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def test_a_required_field_must_be_there(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["instructions", "response_format", "speed", "stream_format"])
 def test_null_says_nothing(name: str) -> None:
-    assert asked(**{name: None}) == asked()
+    assert read_request(**{name: None}) == read_request()
 
 
 @pytest.mark.parametrize(("name", "value"), [("speed", 0.25), ("speed", 4), ("input", "ü" * 4096), ("x_new", [1])])

@@ -10,7 +10,7 @@ from format_openai_calls import call_for, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.audio.transcription_create_params import TranscriptionCreateParamsNonStreaming
-from operation_calls import SECRET, FakeUpload, answered, done, events_of, form_of, frames, read_frames
+from operation_calls import SECRET, FakeUpload, done, events_of, form_of, frames, make_response, read_frames
 
 from tornado_gate.errors import GateError, InvalidField, UpstreamError, UpstreamTimeout
 from tornado_gate.types import Reply, StreamError, TranscriptionRequest, TranscriptionResult, Usage, VerbatimRequest
@@ -25,7 +25,9 @@ RESULT = TranscriptionResult(text="Hello", usage=Usage(input_tokens=3, output_to
 TIMED = TranscriptionResult(text="Hello", segments=(SEGMENT,))
 
 
-def asked(*files: FakeUpload, route: Any = TRANSCRIPTIONS, call: Any = None, **fields: Any) -> TranscriptionRequest:
+def read_request(
+    *files: FakeUpload, route: Any = TRANSCRIPTIONS, call: Any = None, **fields: Any
+) -> TranscriptionRequest:
     wire = form_of(route, {"model": "m", **fields}, *(files or (SOUND,)))
     request = done(transcriptions.parse(call or call_for(), wire))
     assert isinstance(request, TranscriptionRequest)
@@ -41,12 +43,12 @@ def fault_of(fields: Any, *files: FakeUpload, route: Any = TRANSCRIPTIONS) -> In
 
 
 def replied(*events: Any, call: Any = None, route: Any = TRANSCRIPTIONS, **fields: Any) -> Reply:
-    return transcriptions.reply(call or call_for(), asked(route=route, **fields), events_of(*events))
+    return transcriptions.reply(call or call_for(), read_request(route=route, **fields), events_of(*events))
 
 
 def forwarded(raw: Any, content_type: str = "application/json", call: Any = None, **fields: Any) -> Reply:
     request = done(transcriptions.forward(call_for(), form_of(TRANSCRIPTIONS, {"model": "m", **fields}, SOUND)))
-    return transcriptions.forward_response(call or call_for(key=SECRET), request, answered(raw, content_type))
+    return transcriptions.forward_response(call or call_for(key=SECRET), request, make_response(raw, content_type))
 
 
 def test_every_field_of_the_vendor_is_known() -> None:
@@ -96,7 +98,7 @@ def test_a_form_without_a_model_names_it() -> None:
 def test_a_translation_knows_no_speakers() -> None:
     fields = {"model": "m", "response_format": "diarized_json"}
     assert fault_of(fields, SOUND, route=TRANSLATIONS).param == "response_format"
-    assert asked(response_format="diarized_json").reply_state.response_format == "diarized_json"
+    assert read_request(response_format="diarized_json").reply_state.response_format == "diarized_json"
 
 
 @pytest.mark.parametrize(
@@ -121,11 +123,11 @@ def test_a_file_that_is_text_is_named() -> None:
 
 @pytest.mark.parametrize("data", [b"RIFF\0\0\0\0WAVE", b"\0\0\0\x18ftypisom", b"unknown"])
 def test_sound_video_and_what_nobody_knows_pass(data: bytes) -> None:
-    assert asked(FakeUpload(data)).audio == FakeUpload(data)
+    assert read_request(FakeUpload(data)).audio == FakeUpload(data)
 
 
 def test_a_request_is_what_the_form_says() -> None:
-    request = asked(
+    request = read_request(
         language="de",
         prompt="p",
         temperature="0.5",
@@ -139,13 +141,13 @@ def test_a_request_is_what_the_form_says() -> None:
     assert (request.model, request.language, request.prompt, request.temperature) == ("m", "de", "p", 0.5)
     assert (request.timestamps, request.stream, request.reply_state.response_format) == (("word",), True, "json")
     assert request.extra == {"include": ["logprobs"], "keywords": ["gate"], "x_new": "1"}
-    assert (request.translate, asked(route=TRANSLATIONS).translate) == (False, True)
-    assert asked(stream="false").stream is False
+    assert (request.translate, read_request(route=TRANSLATIONS).translate) == (False, True)
+    assert read_request(stream="false").stream is False
 
 
 def test_a_file_that_has_no_meaning_is_lost() -> None:
     call = call_for()
-    asked(SOUND, FakeUpload(b"x", field="other"), call=call)
+    read_request(SOUND, FakeUpload(b"x", field="other"), call=call)
     assert call.losses == ["other"]
 
 

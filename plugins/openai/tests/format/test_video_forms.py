@@ -26,7 +26,7 @@ SDK = {"user-agent": "OpenAI/Python 3.52.0", "x-stainless-lang": "python"}
 VENDORS = [{"headers": {"user-agent": "AsyncOpenAI/Python 3.52"}}, {"headers": SDK}, {"dialect": "vendor"}]
 
 
-def asked(*files: FakeUpload, call: Call | None = None, route: Route = VIDEOS, **fields: Any) -> VideoRequest:
+def read_request(*files: FakeUpload, call: Call | None = None, route: Route = VIDEOS, **fields: Any) -> VideoRequest:
     """A field that is None is left out."""
     said = {name: value for name, value in {**FIELDS, **fields}.items() if value is not None}
     request = done(videos.parse(call or call_for(), form_of(route, said, *files)))
@@ -36,7 +36,7 @@ def asked(*files: FakeUpload, call: Call | None = None, route: Route = VIDEOS, *
 
 def fault_of(*files: FakeUpload, call: Call | None = None, **fields: Any) -> InvalidField:
     with pytest.raises(InvalidField) as caught:
-        asked(*files, call=call, **fields)
+        read_request(*files, call=call, **fields)
     assert caught.value.status == 400
     return caught.value
 
@@ -44,7 +44,7 @@ def fault_of(*files: FakeUpload, call: Call | None = None, **fields: Any) -> Inv
 @pytest.mark.parametrize("route", [VIDEOS, GENERATIONS])
 def test_both_paths_take_the_contracts_form(route: Route) -> None:
     assert route.multipart == "too"
-    request = asked(PICTURE, route=route, watermark="true")
+    request = read_request(PICTURE, route=route, watermark="true")
     assert request == VideoRequest(
         model="m",
         prompt="A quiet lake",
@@ -73,7 +73,7 @@ def test_a_client_of_the_contract_must_send_all_of_it(name: str) -> None:
 
 @pytest.mark.parametrize("fields", VENDORS)
 def test_a_client_of_the_vendors_may_leave_out_what_its_sdk_does(fields: Any) -> None:
-    request = asked(call=call_for(**fields), seconds=None, size=None)
+    request = read_request(call=call_for(**fields), seconds=None, size=None)
     assert (request.seconds, request.width, request.image) == (None, None, None)
 
 
@@ -105,7 +105,7 @@ def test_a_wrong_field_is_named(name: str, wrong: list[Any]) -> None:
 
 
 def test_numbers_words_and_objects_are_read_from_their_text() -> None:
-    request = asked(
+    request = read_request(
         PICTURE,
         fps="24",
         n="2",
@@ -121,14 +121,14 @@ def test_numbers_words_and_objects_are_read_from_their_text() -> None:
     assert (request.fps, request.n, request.seed, request.watermark) == (24, 2, -7, False)
     assert (request.seconds, request.user, request.webhook) == (4.0, "u", "https://example.com/hook")
     assert request.metadata == {"style": "oil"}
-    assert asked(PICTURE, **{"metadata[style]": "oil", "metadata[mood]": "calm"}).metadata == {
+    assert read_request(PICTURE, **{"metadata[style]": "oil", "metadata[mood]": "calm"}).metadata == {
         "style": "oil",
         "mood": "calm",
     }
 
 
 def test_members_of_an_object_that_is_there_already_stay_what_they_are_called() -> None:
-    request = asked(PICTURE, **{"metadata": "{}", "metadata[style]": "oil"})
+    request = read_request(PICTURE, **{"metadata": "{}", "metadata[style]": "oil"})
     assert request.extra == {"metadata[style]": "oil"}
 
 
@@ -151,18 +151,18 @@ def test_a_reference_is_looked_at_whatever_it_is_called(code: str, data: bytes, 
 
 def test_a_reference_of_no_declared_type_is_what_it_is() -> None:
     file = FakeUpload(PNG, field="input_reference", filename="a", media_type="application/octet-stream")
-    assert asked(file).image == file
+    assert read_request(file).image == file
 
 
 def test_the_picture_may_be_called_image_and_may_be_an_address() -> None:
     file = FakeUpload(PNG, field="image", media_type="image/png")
-    assert asked(file).field_name("image") == "image"
-    assert asked(image="https://example.com/a.png").image == Link(url="https://example.com/a.png")
+    assert read_request(file).field_name("image") == "image"
+    assert read_request(image="https://example.com/a.png").image == Link(url="https://example.com/a.png")
 
 
 def test_a_page_that_sends_an_empty_field_for_no_file_has_sent_none() -> None:
     assert fault_of(input_reference="").code == "missing_required_parameter"
-    assert asked(call=call_for(dialect="vendor"), input_reference="").image is None
+    assert read_request(call=call_for(dialect="vendor"), input_reference="").image is None
 
 
 def test_two_pictures_are_one_too_many() -> None:
@@ -172,7 +172,7 @@ def test_two_pictures_are_one_too_many() -> None:
 
 def test_other_files_and_fields_are_not_dropped_silently() -> None:
     call = call_for()
-    request = asked(PICTURE, FakeUpload(PNG, field="mask"), call=call, camera="pan")
+    request = read_request(PICTURE, FakeUpload(PNG, field="mask"), call=call, camera="pan")
     assert call.losses == ["mask"]
     assert request.extra == {"camera": "pan"}
 

@@ -46,7 +46,7 @@ FULL: dict[str, Any] = {
 }
 
 
-def asked(route: Route = VIDEOS, call: Call | None = None, **fields: Any) -> VideoRequest:
+def read_request(route: Route = VIDEOS, call: Call | None = None, **fields: Any) -> VideoRequest:
     request = done(videos.parse(call or call_for(), wire_of(route, {"model": "m", "prompt": "p", **fields})))
     assert isinstance(request, VideoRequest)
     return request
@@ -59,7 +59,7 @@ def fault_of(body: Any, route: Route = VIDEOS, call: Call | None = None) -> Inva
     return caught.value
 
 
-def refused(route: Route = VIDEOS, **fields: Any) -> str:
+def catch_refusal(route: Route = VIDEOS, **fields: Any) -> str:
     """The field that a body with these is refused for."""
     return fault_of({"model": "m", "prompt": "p", **fields}, route).param
 
@@ -93,7 +93,7 @@ def test_every_field_of_the_vendors_sdk_is_known() -> None:
 
 
 def test_the_vendors_names_mean_the_same_and_keep_their_names() -> None:
-    request = asked(seconds="8", size="720x1280", input_reference={"image_url": f"data:image/png;base64,{B64}"})
+    request = read_request(seconds="8", size="720x1280", input_reference={"image_url": f"data:image/png;base64,{B64}"})
     assert (request.seconds, request.width, request.height) == (8.0, 720, 1280)
     assert request.image == Data(media_type="image/png", base64=B64)
     names = [request.field_name(name) for name in ("seconds", "width", "height", "image")]
@@ -101,7 +101,7 @@ def test_the_vendors_names_mean_the_same_and_keep_their_names() -> None:
 
 
 def test_what_is_not_said_is_not_asked_for() -> None:
-    request = asked(
+    request = read_request(
         image=None, duration=None, seconds=None, width=None, height=None, size=None, fps=None, seed=None, n=None
     )
     assert request == VideoRequest(
@@ -136,7 +136,7 @@ def test_model_and_prompt_are_needed(route: Route, param: str, code: str, body: 
 
 
 def test_the_longest_prompt_is_taken() -> None:
-    assert len(asked(prompt="ä" * MAX_PROMPT_LENGTH).prompt) == MAX_PROMPT_LENGTH
+    assert len(read_request(prompt="ä" * MAX_PROMPT_LENGTH).prompt) == MAX_PROMPT_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_the_longest_prompt_is_taken() -> None:
 )
 def test_a_wrong_field_is_named(name: str, wrong: list[Any]) -> None:
     field = name.partition(".")[0]
-    assert [refused(**{field: value}) for value in wrong] == [name] * len(wrong)
+    assert [catch_refusal(**{field: value}) for value in wrong] == [name] * len(wrong)
 
 
 @pytest.mark.parametrize(
@@ -190,20 +190,20 @@ def test_a_wrong_field_is_named(name: str, wrong: list[Any]) -> None:
 )
 def test_what_is_within_bounds_is_taken(name: str, right: list[Any]) -> None:
     field = {"duration": "seconds", "webhook_url": "webhook"}.get(name, name)
-    given = [getattr(asked(**{name: value}), field) for value in right]
+    given = [getattr(read_request(**{name: value}), field) for value in right]
     assert given == ([float(value) for value in right] if field == "seconds" else right)
 
 
 @pytest.mark.parametrize("side", [64, 4096])
 def test_the_smallest_and_the_largest_sides_are_taken(side: int) -> None:
-    assert asked(width=side, height=side).width == side
-    assert asked(size=f"{side}x{side}").height == side
+    assert read_request(width=side, height=side).width == side
+    assert read_request(size=f"{side}x{side}").height == side
 
 
 @pytest.mark.parametrize("side", [0, -720, 63, 4097, 10**9, 720.0, "720", True])
 def test_a_wrong_side_is_named(side: Any) -> None:
-    assert refused(width=side, height=720) == "width"
-    assert refused(width=1280, height=side) == "height"
+    assert catch_refusal(width=side, height=720) == "width"
+    assert catch_refusal(width=1280, height=side) == "height"
 
 
 def test_a_side_alone_needs_the_other() -> None:
@@ -213,20 +213,20 @@ def test_a_side_alone_needs_the_other() -> None:
 
 
 def test_two_names_for_one_thing_must_agree() -> None:
-    assert refused(duration=4, seconds="5") == "seconds"
-    assert refused(width=1280, height=720, size="720x1280") == "size"
-    request = asked(duration=4, seconds="4", width=1280, height=720, size="1280x720")
+    assert catch_refusal(duration=4, seconds="5") == "seconds"
+    assert catch_refusal(width=1280, height=720, size="720x1280") == "size"
+    request = read_request(duration=4, seconds="4", width=1280, height=720, size="1280x720")
     assert (request.seconds, request.width, request.height) == (4.0, 1280, 720)
     assert request.field_name("width") == "width"
 
 
 def test_two_pictures_are_one_too_many() -> None:
-    assert refused(image=B64, input_reference={"image_url": "https://example.com/a.png"}) == "image"
+    assert catch_refusal(image=B64, input_reference={"image_url": "https://example.com/a.png"}) == "image"
 
 
 def test_conf_may_move_the_bounds_of_a_model() -> None:
     call = call_for(facts={"video_bounds": {"seconds": [5, 10], "n": [1, 1]}})
-    assert asked(call=call, duration=10, fps=60).seconds == 10
+    assert read_request(call=call, duration=10, fps=60).seconds == 10
     for fields, param in (
         ({"duration": 4}, "duration"),
         ({"seconds": "11"}, "seconds"),
@@ -238,7 +238,7 @@ def test_conf_may_move_the_bounds_of_a_model() -> None:
 
 @pytest.mark.parametrize("image", [B64, data_url(PNG), data_url(PNG, "image/PNG"), B64.rstrip("=")])
 def test_a_picture_may_stand_in_the_body(image: str) -> None:
-    assert isinstance(asked(image=image).image, Data)
+    assert isinstance(read_request(image=image).image, Data)
 
 
 @pytest.mark.parametrize(
@@ -266,22 +266,22 @@ def test_what_is_no_picture_is_refused_by_its_content(code: str, image: str, ven
 
 def test_an_address_is_not_fetched_here() -> None:
     """The call has no fetcher."""
-    assert asked(image="http://10.0.0.1/a.png").image == Link(url="http://10.0.0.1/a.png")
+    assert read_request(image="http://10.0.0.1/a.png").image == Link(url="http://10.0.0.1/a.png")
 
 
 def test_only_image_to_video_needs_a_picture() -> None:
     fault = fault_of({"model": "m", "prompt": "p"}, IMAGE)
     assert (fault.param, fault.code) == ("image", "missing_required_parameter")
-    assert refused(IMAGE, image=None) == "image"
-    assert asked(IMAGE, image=B64).image == Data(media_type="", base64=B64)
-    assert asked(TEXT).image is None
-    assert asked(TEXT, image=B64).image is not None
-    assert asked(VIDEOS).image is None
+    assert catch_refusal(IMAGE, image=None) == "image"
+    assert read_request(IMAGE, image=B64).image == Data(media_type="", base64=B64)
+    assert read_request(TEXT).image is None
+    assert read_request(TEXT, image=B64).image is not None
+    assert read_request(VIDEOS).image is None
 
 
 def test_other_forms_of_answer_are_lost() -> None:
     call = call_for()
-    asked(call=call, response_format="b64_json")
+    read_request(call=call, response_format="b64_json")
     assert call.losses == ["response_format"]
     assert fault_of({"model": "m", "prompt": "p", "response_format": "b64_json"}, call=call_for(strict=True)).param == (
         "response_format"
@@ -289,7 +289,7 @@ def test_other_forms_of_answer_are_lost() -> None:
 
 
 def test_unknown_fields_are_kept_for_the_provider_to_know_or_lose() -> None:
-    assert asked(camera="pan", stream=True).extra == {"camera": "pan", "stream": True}
+    assert read_request(camera="pan", stream=True).extra == {"camera": "pan", "stream": True}
 
 
 def test_a_remix_says_what_to_change() -> None:
@@ -324,7 +324,7 @@ def test_a_wrong_remix_is_named(param: str, body: Any) -> None:
 def test_a_large_picture_is_looked_at_from_its_beginning() -> None:
     """Noise behind the header is not decoded."""
     padded = png(32, 32) + bytes(400_000)
-    assert asked(image=data_url(padded)).image is not None
+    assert read_request(image=data_url(padded)).image is not None
 
 
 _values = (

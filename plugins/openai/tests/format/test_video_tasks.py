@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from format_openai_calls import call_for
-from operation_calls import answered, done, wire_of
+from operation_calls import done, make_response, wire_of
 
 from tornado_gate.errors import GateError, InvalidField, MethodNotAllowed, NotFound
 from tornado_gate.targets.routing import RouteTable, ServedRoute
@@ -29,19 +29,19 @@ def wire_at(method: str, path: str, query: dict[str, str] | None = None, body: A
     return replace(wire, path=path, query=query or {})
 
 
-def asked(method: str, path: str, body: Any = None, **query: str) -> TaskRequest | VideoRequest:
+def read_request(method: str, path: str, body: Any = None, **query: str) -> TaskRequest | VideoRequest:
     request = done(videos.parse(call_for(), wire_at(method, path, query, body)))
     assert isinstance(request, TaskRequest | VideoRequest)
     return request
 
 
 def task(method: str, path: str, body: Any = None, **query: str) -> TaskRequest:
-    request = asked(method, path, body, **query)
+    request = read_request(method, path, body, **query)
     assert isinstance(request, TaskRequest)
     return request
 
 
-def refused(path: str, **query: str) -> str:
+def catch_refusal(path: str, **query: str) -> str:
     with pytest.raises(InvalidField) as caught:
         task("GET", path, **query)
     assert caught.value.status == 400
@@ -88,7 +88,7 @@ def test_a_path_reaches_its_own_route(method: str, path: str, action: str, task_
     ],
 )
 def test_a_path_that_begins_a_video_reaches_its_own_route(path: str, wire_format: str) -> None:
-    request = asked("POST", path, BODY)
+    request = read_request("POST", path, BODY)
     assert isinstance(request, VideoRequest)
     assert request.wire_format == wire_format
 
@@ -96,7 +96,7 @@ def test_a_path_that_begins_a_video_reaches_its_own_route(path: str, wire_format
 @pytest.mark.parametrize("path", ["/vendor/v1/videos/image2video", "/kling/v1/videos/image2video"])
 def test_image_to_video_needs_its_picture_under_every_prefix(path: str) -> None:
     with pytest.raises(InvalidField) as caught:
-        asked("POST", path, {"model": "m", "prompt": "p"})
+        read_request("POST", path, {"model": "m", "prompt": "p"})
     assert caught.value.param == "image"
 
 
@@ -135,7 +135,7 @@ def test_nothing_goes_up_as_it_came() -> None:
     assert videos.forward(call_for(), wire) is None
     verbatim = VerbatimRequest(wire_format="openai-videos", operation="videos", path=wire.path, raw=b"", body={})
     with pytest.raises(GateError):
-        videos.forward_response(call_for(), verbatim, answered(b"{}"))
+        videos.forward_response(call_for(), verbatim, make_response(b"{}"))
 
 
 POLLS = ["/v1/videos/t", "/v1/video/generations/t", "/vendor/v1/videos/text2video/t"]
@@ -151,7 +151,7 @@ def test_a_poll_may_wait(path: str, text: str, seconds: float) -> None:
 @pytest.mark.parametrize("path", POLLS)
 @pytest.mark.parametrize("text", ["", "-1", "60.1", "61", "nan", "inf", "1e1", "five", "٥", " 5", "true", "9" * 400])
 def test_a_wrong_wait_is_named(path: str, text: str) -> None:
-    assert refused(path, wait=text) == "wait"
+    assert catch_refusal(path, wait=text) == "wait"
 
 
 def test_a_download_names_the_video_that_it_wants() -> None:
@@ -159,9 +159,9 @@ def test_a_download_names_the_video_that_it_wants() -> None:
     assert task("GET", path).index == 0
     assert task("GET", path, variant="video", index="3").index == 3
     for text in ("", "-1", "1.0", "x", "٣", "12345"):
-        assert refused(path, index=text) == "index"
+        assert catch_refusal(path, index=text) == "index"
     for text in ("thumbnail", "spritesheet", "", "VIDEO", "gif"):
-        assert refused(path, variant=text) == "variant"
+        assert catch_refusal(path, variant=text) == "variant"
 
 
 def test_a_list_is_bounded_and_ordered() -> None:
@@ -171,6 +171,6 @@ def test_a_list_is_bounded_and_ordered() -> None:
     assert (other.after, other.limit, other.order) == ("video_9", 100, "asc")
     assert task("GET", "/v1/videos", limit="1").limit == 1
     for text in ("", "0", "101", "-1", "1.0", "ten", "٥"):
-        assert refused("/v1/videos", limit=text) == "limit"
+        assert catch_refusal("/v1/videos", limit=text) == "limit"
     for text in ("", "ASC", "newest"):
-        assert refused("/v1/videos", order=text) == "order"
+        assert catch_refusal("/v1/videos", order=text) == "order"

@@ -90,13 +90,13 @@ def test_a_format_that_is_not_known_is_refused(call: MakeCall) -> None:
         plugin.translate_request(call(), verbatim("openai-other", {"model": "gpt"}))
 
 
-def asked(call: Call, request: ChatRequest) -> tuple[str, dict[str, Any]]:
+def translate_request(call: Call, request: ChatRequest) -> tuple[str, dict[str, Any]]:
     outgoing = plugin.translate_request(call, request)
     return outgoing.url, outgoing.json
 
 
 def test_a_chat_is_asked_as_a_response_where_conf_says_so(call: MakeCall, chat: MakeChat) -> None:
-    url, body = asked(call(api="responses"), chat(max_tokens=5))
+    url, body = translate_request(call(api="responses"), chat(max_tokens=5))
     assert url == "https://upstream.test/v1/responses"
     assert body == {
         "model": "gpt-4o",
@@ -107,14 +107,14 @@ def test_a_chat_is_asked_as_a_response_where_conf_says_so(call: MakeCall, chat: 
 
 
 def test_reasoning_is_asked_for_in_a_form_that_can_come_back(call: MakeCall, chat: MakeChat) -> None:
-    _, body = asked(call(api="responses"), chat(reasoning=Reasoning(effort="low"), logprobs=True))
+    _, body = translate_request(call(api="responses"), chat(reasoning=Reasoning(effort="low"), logprobs=True))
     assert body["include"] == ["message.output_text.logprobs", "reasoning.encrypted_content"]
     assert body["reasoning"] == {"effort": "low"}
 
 
 def test_a_dropped_field_of_a_response_is_lost_in_the_callers_word(call: MakeCall, chat: MakeChat) -> None:
     used = call(api="responses", drop=["max_output_tokens"])
-    asked(used, chat(max_tokens=5, names={"max_tokens": "generationConfig.maxOutputTokens"}))
+    translate_request(used, chat(max_tokens=5, names={"max_tokens": "generationConfig.maxOutputTokens"}))
     assert used.losses == ["generationConfig.maxOutputTokens"]
 
 
@@ -131,7 +131,7 @@ def test_what_chat_and_responses_share_is_no_loss(call: MakeCall, chat: MakeChat
     used = call(model_rules=HAS_CUSTOM_TOOLS)
     tools = (VendorTool(wire_format=RESPONSES, value=FLAT),)
     extra = {**SHARED, "text": {"verbosity": "low"}, "truncation": "auto"}
-    _, body = asked(used, chat(wire_format=RESPONSES, extra=extra, tools=tools))
+    _, body = translate_request(used, chat(wire_format=RESPONSES, extra=extra, tools=tools))
     assert {name: body[name] for name in SHARED} == SHARED
     assert (body["verbosity"], body["tools"]) == ("low", [NESTED])
     assert used.losses == ["truncation"]
@@ -141,7 +141,7 @@ def test_what_responses_and_chat_share_is_no_loss(call: MakeCall, chat: MakeChat
     used = call(api="responses", model_rules=HAS_CUSTOM_TOOLS)
     tools = (VendorTool(wire_format=CHAT, value=NESTED),)
     extra = {**SHARED, "verbosity": "low", "prediction": {}}
-    _, body = asked(used, chat(wire_format=CHAT, extra=extra, tools=tools))
+    _, body = translate_request(used, chat(wire_format=CHAT, extra=extra, tools=tools))
     assert {name: body[name] for name in SHARED} == SHARED
     assert (body["text"], body["tools"]) == ({"verbosity": "low"}, [FLAT])
     assert used.losses == ["prediction"]
@@ -153,7 +153,9 @@ def test_the_choice_of_a_custom_tool_keeps_its_meaning(call: MakeCall, chat: Mak
     flat, nested = {"type": "custom", "name": "run"}, {"type": "custom", "custom": {"name": "run"}}
     theirs, expected = (flat, nested) if ours == RESPONSES else (nested, flat)
     tools = (VendorTool(wire_format=ours, value=theirs),)
-    _, body = asked(used, chat(wire_format=ours, tools=tools, tool_choice=ToolChoice(mode="vendor", vendor=theirs)))
+    _, body = translate_request(
+        used, chat(wire_format=ours, tools=tools, tool_choice=ToolChoice(mode="vendor", vendor=theirs))
+    )
     assert (body["tools"], body["tool_choice"]) == ([expected], expected)
     assert used.losses == []
 

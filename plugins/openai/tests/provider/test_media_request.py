@@ -78,7 +78,7 @@ def verbatim(wire_format: str, operation: str, path: str, body: dict[str, Any], 
     )
 
 
-async def asked(call: Call, request: Any) -> UpstreamRequest:
+async def translate_request(call: Call, request: Any) -> UpstreamRequest:
     outgoing = plugin.translate_request(call, request)
     if inspect.isawaitable(outgoing):
         outgoing = await outgoing
@@ -152,7 +152,7 @@ async def test_a_form_goes_up_as_a_form_with_the_model_changed(call: MakeCall) -
     files = (Memory("image[]", PNG, "a.png", "image/png"), Memory("mask", PNG + b"2", "m.png", "image/png"))
     body = {"model": "gpt", "prompt": "A hat", "n": "2", "include": ["a", "b"]}
     request = verbatim("openai-image-edits", "image_edits", "/v1/images/edits", body, raw=b"", files=files, form=True)
-    outgoing = await asked(call(), request)
+    outgoing = await translate_request(call(), request)
     assert outgoing.url == BASE + "/images/edits"
     assert await form(outgoing) == {
         "model": ["gpt-4o"],
@@ -168,7 +168,7 @@ async def test_a_form_goes_up_as_a_form_with_the_model_changed(call: MakeCall) -
 async def test_a_forms_content_type_cannot_be_replaced(call: MakeCall) -> None:
     used = call(headers={"Content-Type": "application/json", "x-team": "a"})
     request = verbatim("openai-transcriptions", "transcription", "/v1/audio/transcriptions", {}, raw=b"", form=True)
-    outgoing = await asked(used, request)
+    outgoing = await translate_request(used, request)
     assert outgoing.headers["content-type"].startswith("multipart/form-data; boundary=")
     assert outgoing.headers["x-team"] == "a"
     assert outgoing.headers["authorization"] == "Bearer upstream-key"
@@ -180,7 +180,7 @@ async def test_dropped_fields_and_files_of_a_form_are_lost(call: MakeCall) -> No
     files = (Memory("image", PNG), Memory("mask", PNG))
     body = {"model": "gpt", "prompt": "A hat", "quality": "low"}
     request = verbatim("openai-image-edits", "image_edits", "/v1/images/edits", body, raw=b"", files=files, form=True)
-    assert set(await form(await asked(used, request))) == {"model", "prompt", "image"}
+    assert set(await form(await translate_request(used, request))) == {"model", "prompt", "image"}
     assert used.losses == ["quality", "mask"]
 
 
@@ -188,7 +188,7 @@ async def test_dropped_fields_and_files_of_a_form_are_lost(call: MakeCall) -> No
 
 
 async def body_of(call: Call, request: Any, path: str) -> dict[str, Any]:
-    outgoing = await asked(call, request)
+    outgoing = await translate_request(call, request)
     assert outgoing.url == BASE + path
     assert outgoing.body is None
     body: dict[str, Any] = outgoing.json
@@ -251,7 +251,7 @@ async def test_a_picture_with_pictures_is_an_edit(call: MakeCall) -> None:
     used = call(upstream_model="gpt-image-1")
     picture = Data(media_type="image/png", base64=base64.b64encode(PNG).decode())
     request = ImageRequest(model="gpt", prompt="A hat", images=(picture, picture), mask=picture, quality="low")
-    outgoing = await asked(used, request)
+    outgoing = await translate_request(used, request)
     assert outgoing.url == BASE + "/images/edits"
     fields = await form(outgoing)
     assert {name: fields[name] for name in ("model", "prompt", "quality")} == {
@@ -278,7 +278,7 @@ async def test_what_an_edit_may_not_say_is_lost(call: MakeCall) -> None:
         extra={"x-own": "1", "x-other": "2"},
         names={"quality": "generationConfig.quality"},
     )
-    assert set(await form(await asked(used, request))) == {"model", "prompt", "x-other", "image"}
+    assert set(await form(await translate_request(used, request))) == {"model", "prompt", "x-other", "image"}
     assert used.losses == ["generationConfig.quality", "mask", "x-own"]
 
 
@@ -338,7 +338,7 @@ async def test_sound_goes_up_in_a_form_wherever_it_is(
 ) -> None:
     fetcher = Fetcher(b"OggS", "audio/ogg")
     request = TranscriptionRequest(model="gpt", audio=source, translate=translate, prompt="Names", names={"audio": "f"})
-    outgoing = await asked(call(fetcher=fetcher), request)
+    outgoing = await translate_request(call(fetcher=fetcher), request)
     assert outgoing.url == BASE + ("/audio/translations" if translate else "/audio/transcriptions")
     fields = await form(outgoing)
     assert (fields["model"], fields["prompt"]) == (["gpt-4o"], ["Names"])
@@ -357,7 +357,7 @@ async def test_dropped_fields_of_a_transcription_are_lost(call: MakeCall) -> Non
         timestamps=("word",),
         names={"language": "lang"},
     )
-    assert set(await form(await asked(used, request))) == {"model", "heat", "file"}
+    assert set(await form(await translate_request(used, request))) == {"model", "heat", "file"}
     assert used.losses == ["lang", "timestamps"]
 
 
@@ -372,7 +372,7 @@ async def test_dropped_fields_of_a_transcription_are_lost(call: MakeCall) -> Non
 async def test_sound_that_cannot_be_had_is_the_callers_fault(call: MakeCall, source: Any, message: str) -> None:
     request = TranscriptionRequest(model="gpt", audio=source, names={"audio": "parts.0"})
     with pytest.raises(InvalidField, match=message) as caught:
-        await asked(call(), request)
+        await translate_request(call(), request)
     assert caught.value.param == "parts.0"
 
 

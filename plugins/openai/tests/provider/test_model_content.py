@@ -39,7 +39,7 @@ Sent = tuple[str, dict[str, Any], list[str]]
 CHAT_HI = [{"role": "user", "content": "Hi"}]
 
 
-def sent(call: MakeCall, model: str, request: ChatRequest, **settings: Any) -> Sent:
+def translate_request(call: MakeCall, model: str, request: ChatRequest, **settings: Any) -> Sent:
     """(endpoint, body without the members that every request has, losses)."""
     used = call(upstream_model=model, **({"preset": "openai", "base_url": ""} | settings))
     outgoing = plugin.translate_request(used, request)
@@ -86,7 +86,7 @@ def test_a_schema_is_enforced_where_it_can_be(
     call: MakeCall, chat: MakeChat, model: str, wire_format: str, schema: Any, given: Any, expected: dict[str, Any]
 ) -> None:
     wanted = ResponseFormat(kind="json_schema", schema=schema, strict=given)
-    path, body, losses = sent(call, model, chat(wire_format=wire_format, response_format=wanted))
+    path, body, losses = translate_request(call, model, chat(wire_format=wire_format, response_format=wanted))
     inner = body["response_format"]["json_schema"] if path != "responses" else body["text"]["format"]
     assert {name: inner.get(name) for name in expected} == expected
     assert bool(inner.get("strict")) == bool(expected.get("strict"))
@@ -329,7 +329,7 @@ def test_thinking_without_calls_does_not_go_back(call: MakeCall) -> None:
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-5.4"])
 def test_parameters_have_no_composition_at_the_top(call: MakeCall, chat: MakeChat, model: str) -> None:
     either = {"properties": {"a": {"type": "string"}}, "anyOf": [{"required": ["a"]}], "not": {"required": ["b"]}}
-    _, body, losses = sent(call, model, chat(tools=(Tool(name="f", parameters=either),)))
+    _, body, losses = translate_request(call, model, chat(tools=(Tool(name="f", parameters=either),)))
     function = body["tools"][0].get("function", body["tools"][0])
     assert function["parameters"] == {"type": "object", "properties": {"a": {"type": "string"}}}
     assert losses == ["tools.0.parameters.anyOf", "tools.0.parameters.not"]

@@ -29,7 +29,7 @@ RESPONSES_TOOL = {"type": "function", "name": "f", "parameters": COMPLETED, "str
 CHAT_HI = [{"role": "user", "content": "Hi"}]
 
 
-def sent(call: MakeCall, model: str, request: ChatRequest, **settings: Any) -> Sent:
+def translate_request(call: MakeCall, model: str, request: ChatRequest, **settings: Any) -> Sent:
     """(endpoint, body without the members that every request has, losses)."""
     used = call(upstream_model=model, **({"preset": "openai", "base_url": ""} | settings))
     outgoing = plugin.translate_request(used, request)
@@ -67,8 +67,8 @@ def sent(call: MakeCall, model: str, request: ChatRequest, **settings: Any) -> S
 def test_a_model_is_asked_by_the_api_that_it_wants(
     call: MakeCall, chat: MakeChat, model: str, plain: str, with_tools: str
 ) -> None:
-    assert sent(call, model, chat())[0] == plain
-    path, body, losses = sent(call, model, chat(tools=(TOOL,)))
+    assert translate_request(call, model, chat())[0] == plain
+    path, body, losses = translate_request(call, model, chat(tools=(TOOL,)))
     assert (path, body["tools"]) == (with_tools, [CHAT_TOOL if with_tools != "responses" else RESPONSES_TOOL])
     assert losses == []
 
@@ -90,7 +90,7 @@ def test_conf_decides_before_the_table(call: MakeCall, chat: MakeChat, settings:
         used = call(upstream_model="gpt-5.4", **settings)
         assert plugin.translate_request(used, chat()).url == "https://api.openai.com/v1/responses"
     else:
-        assert sent(call, "gpt-5.4", chat(), **settings)[0] == path
+        assert translate_request(call, "gpt-5.4", chat(), **settings)[0] == path
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_conf_decides_before_the_table(call: MakeCall, chat: MakeChat, settings:
 def test_a_request_that_the_model_cannot_take_is_mapped_or_reported(
     call: MakeCall, chat: MakeChat, model: str, given: dict[str, Any], expected: dict[str, Any], lost: list[str]
 ) -> None:
-    _, body, losses = sent(call, model, chat(**given))
+    _, body, losses = translate_request(call, model, chat(**given))
     assert (body, losses) == (expected, lost)
 
 
@@ -187,7 +187,7 @@ def test_thinking_that_the_caller_wants_to_see_is_summarized_where_that_is_possi
     call: MakeCall, chat: MakeChat, settings: dict[str, Any], path: str, reasoning: Any, lost: list[str]
 ) -> None:
     asked = chat(reasoning=Reasoning(effort="low", visible=True), names={"reasoning.summary": "thinking.display"})
-    used, body, losses = sent(call, "gpt-5", asked, **settings)
+    used, body, losses = translate_request(call, "gpt-5", asked, **settings)
     assert (used, body.get("reasoning"), losses) == (path, reasoning, lost)
 
 
@@ -195,7 +195,7 @@ def test_thinking_that_the_caller_wants_to_see_is_summarized_where_that_is_possi
 def test_a_request_in_the_upstreams_own_format_is_not_changed(call: MakeCall, chat: MakeChat, wire_format: str) -> None:
     api = wire_format.removeprefix("openai-")
     given = {"temperature": 0.5, "user": "u" * 65, "reasoning": Reasoning(effort="none")}
-    _, body, losses = sent(call, "gpt-5", chat(wire_format=wire_format, **given), api=api)
+    _, body, losses = translate_request(call, "gpt-5", chat(wire_format=wire_format, **given), api=api)
     assert (body["temperature"], body["user"], losses) == (0.5, "u" * 65, [])
 
 
@@ -207,7 +207,9 @@ def test_a_strict_caller_gets_a_400(call: MakeCall, chat: MakeChat) -> None:
 
 def test_tools_beyond_the_limit_are_cut_and_the_forced_one_stays(call: MakeCall, chat: MakeChat) -> None:
     tools = tuple(Tool(name=f"t{number}") for number in range(130))
-    _, body, losses = sent(call, "gpt-4o", chat(tools=tools, tool_choice=ToolChoice(mode="tool", name="t129")))
+    _, body, losses = translate_request(
+        call, "gpt-4o", chat(tools=tools, tool_choice=ToolChoice(mode="tool", name="t129"))
+    )
     names = [tool["function"]["name"] for tool in body["tools"]]
     assert names == [*(f"t{number}" for number in range(127)), "t129"]
     assert losses == ["tools.127", "tools.128"]
@@ -215,7 +217,7 @@ def test_tools_beyond_the_limit_are_cut_and_the_forced_one_stays(call: MakeCall,
 
 def test_an_upstream_with_other_models_gets_everything(call: MakeCall, chat: MakeChat) -> None:
     request = chat(stop=tuple("abcdef"), user="u" * 99, reasoning=Reasoning(effort="minimal"), temperature=0.5)
-    _, body, losses = sent(call, "o3", request, preset="vllm")
+    _, body, losses = translate_request(call, "o3", request, preset="vllm")
     assert body == {
         "stop": list("abcdef"),
         "user": "u" * 99,

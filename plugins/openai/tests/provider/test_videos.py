@@ -50,7 +50,7 @@ OPERATION = {"id": JOB}
 POLL = VideoPoll(model="gpt", task_id="video_1", operation=OPERATION)
 
 
-def asked(**fields: Any) -> VideoRequest:
+def make_request(**fields: Any) -> VideoRequest:
     return VideoRequest(**{"model": "gpt", "prompt": "A cat", "task_id": "video_1", **fields})
 
 
@@ -68,11 +68,11 @@ def video(status: str = "queued", **fields: Any) -> dict[str, Any]:
     }
 
 
-def says(body: Any, status: int = 200, **headers: str) -> Answer:
+def make_answer(body: Any, status: int = 200, **headers: str) -> Answer:
     return answer(json.dumps(body), status=status, headers={"content-type": "application/json", **headers})
 
 
-async def sent(call: Call, request: Any) -> UpstreamRequest:
+async def translate_request(call: Call, request: Any) -> UpstreamRequest:
     outgoing = plugin.translate_request(call, request)
     if inspect.isawaitable(outgoing):
         outgoing = await outgoing
@@ -93,7 +93,7 @@ async def reaching(make: MakeCall, upstream: Upstream, **settings: Any) -> Async
 
 async def stands(call: Call, request: Any) -> VideoOperation:
     """All stops of a request, the order of events checked."""
-    incoming = await plugin.call_upstream(call, await sent(call, request))
+    incoming = await plugin.call_upstream(call, await translate_request(call, request))
     checker = OrderChecker()
 
     async def checked() -> Any:
@@ -119,9 +119,9 @@ def form(body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
 
 @pytest.mark.gen_test
 async def test_a_video_is_begun_with_a_form_as_the_vendors_sdk_does(call: MakeCall, upstream: Upstream) -> None:
-    upstream.script(says(video()))
+    upstream.script(make_answer(video()))
     async with reaching(call, upstream) as used:
-        operation = await stands(used, asked(seconds=8.0, width=1280, height=720))
+        operation = await stands(used, make_request(seconds=8.0, width=1280, height=720))
         assert used.losses == []
     assert operation == VideoOperation(status="queued", operation=OPERATION, progress=0, raw="queued")
     (request,) = upstream.requests
@@ -137,10 +137,10 @@ async def test_a_video_is_begun_with_a_form_as_the_vendors_sdk_does(call: MakeCa
 
 @pytest.mark.gen_test
 async def test_a_picture_is_a_file_of_the_form(call: MakeCall, upstream: Upstream) -> None:
-    upstream.script(says(video()))
+    upstream.script(make_answer(video()))
     picture = Data(media_type="image/png", base64=base64.b64encode(PNG).decode())
     async with reaching(call, upstream, video_json=True) as used:
-        await stands(used, asked(image=picture))
+        await stands(used, make_request(image=picture))
     (request,) = upstream.requests
     assert form(request.body, request.headers) == {
         "model": "sora-2",
@@ -151,7 +151,7 @@ async def test_a_picture_is_a_file_of_the_form(call: MakeCall, upstream: Upstrea
 
 @pytest.mark.gen_test
 async def test_a_setting_asks_in_json_where_there_is_no_file(call: MakeCall) -> None:
-    outgoing = await sent(call(video_json=True, upstream_model="sora-2"), asked(seconds=4))
+    outgoing = await translate_request(call(video_json=True, upstream_model="sora-2"), make_request(seconds=4))
     assert outgoing.json == {"model": "sora-2", "prompt": "A cat", "seconds": "4"}
     assert outgoing.headers["content-type"] == "application/json"
 
@@ -160,21 +160,21 @@ async def test_a_setting_asks_in_json_where_there_is_no_file(call: MakeCall) -> 
 async def test_what_conf_says_of_fields_holds_for_videos(call: MakeCall) -> None:
     used = call(video_json=True, drop=["size", "input_reference"], rename={"seconds": "duration"})
     picture = Data(media_type="image/png", base64=base64.b64encode(PNG).decode())
-    wishes = asked(
+    wishes = make_request(
         seconds=4, width=1280, height=720, image=picture,
         names={"width": "size", "height": "size", "image": "input_reference"},
     )  # fmt: skip
-    outgoing = await sent(used, wishes)
+    outgoing = await translate_request(used, wishes)
     assert outgoing.json == {"model": "gpt-4o", "prompt": "A cat", "duration": "4"}
     assert used.losses == ["size", "input_reference"]
 
 
 @pytest.mark.gen_test
 async def test_the_picture_has_the_name_that_conf_gives_it(call: MakeCall, upstream: Upstream) -> None:
-    upstream.script(says(video()))
+    upstream.script(make_answer(video()))
     picture = Data(media_type="image/png", base64=base64.b64encode(PNG).decode())
     async with reaching(call, upstream, rename={"input_reference": "first_frame"}) as used:
-        await stands(used, asked(image=picture))
+        await stands(used, make_request(image=picture))
     (request,) = upstream.requests
     assert form(request.body, request.headers)["first_frame"] == ("picture.png", "image/png", PNG)
 
@@ -182,22 +182,28 @@ async def test_the_picture_has_the_name_that_conf_gives_it(call: MakeCall, upstr
 @pytest.mark.gen_test
 async def test_what_is_no_picture_is_the_callers_fault(call: MakeCall) -> None:
     with pytest.raises(InvalidField) as caught:
-        await sent(call(), asked(image=Data(media_type="", base64="AAAA"), names={"image": "input_reference"}))
+        await translate_request(
+            call(), make_request(image=Data(media_type="", base64="AAAA"), names={"image": "input_reference"})
+        )
     assert caught.value.param == "input_reference"
 
 
 @pytest.mark.gen_test
 async def test_what_sora_does_not_do_is_lost_by_name(call: MakeCall) -> None:
     used = call()
-    await sent(used, asked(fps=24, seed=1, n=3, watermark=False, user="u", metadata={"negative_prompt": "dogs"}))
+    await translate_request(
+        used, make_request(fps=24, seed=1, n=3, watermark=False, user="u", metadata={"negative_prompt": "dogs"})
+    )
     assert set(used.losses) == {"fps", "seed", "n", "watermark", "user", "metadata.negative_prompt"}
 
 
 @pytest.mark.gen_test
 async def test_a_remix_asks_for_a_change_of_an_earlier_video(call: MakeCall, upstream: Upstream) -> None:
-    upstream.script(says(video(id="video_2", remixed_from_video_id=JOB)))
+    upstream.script(make_answer(video(id="video_2", remixed_from_video_id=JOB)))
     async with reaching(call, upstream) as used:
-        operation = await stands(used, asked(prompt="At night", remix_of=OPERATION, seconds=8, width=1280, height=720))
+        operation = await stands(
+            used, make_request(prompt="At night", remix_of=OPERATION, seconds=8, width=1280, height=720)
+        )
         assert used.losses == []
     assert operation.operation == {"id": "video_2"}
     (request,) = upstream.requests
@@ -207,9 +213,9 @@ async def test_a_remix_asks_for_a_change_of_an_earlier_video(call: MakeCall, ups
 @pytest.mark.gen_test
 async def test_a_poll_says_how_far_it_is_and_when_to_ask_again(call: MakeCall, upstream: Upstream) -> None:
     upstream.script(
-        says(video("in_progress", progress=42), **{"openai-poll-after-ms": "2500"}),
-        says(video("completed", progress=100)),
-        says(video("dreaming")),
+        make_answer(video("in_progress", progress=42), **{"openai-poll-after-ms": "2500"}),
+        make_answer(video("completed", progress=100)),
+        make_answer(video("dreaming")),
     )
     async with reaching(call, upstream) as used:
         running, done, odd = [await stands(used, POLL) for _ in range(3)]
@@ -225,7 +231,7 @@ async def test_a_poll_says_how_far_it_is_and_when_to_ask_again(call: MakeCall, u
 @pytest.mark.gen_test
 async def test_a_failure_has_the_upstreams_words(call: MakeCall, upstream: Upstream) -> None:
     error = {"code": "moderation_blocked", "message": "Blocked."}
-    upstream.script(says(video("failed", error=error)))
+    upstream.script(make_answer(video("failed", error=error)))
     async with reaching(call, upstream) as used:
         operation = await stands(used, POLL)
     assert (operation.status, operation.error, operation.code) == ("failed", "Blocked.", "moderation_blocked")
@@ -237,14 +243,14 @@ async def test_a_failure_has_the_upstreams_words(call: MakeCall, upstream: Upstr
 async def test_a_job_that_the_upstream_does_not_know_is_lost(
     call: MakeCall, upstream: Upstream, status: int, request_of: Any
 ) -> None:
-    upstream.script(says({"error": {"message": "No such video"}}, status))
+    upstream.script(make_answer({"error": {"message": "No such video"}}, status))
     async with reaching(call, upstream) as used:
         assert await stands(used, request_of) == VideoOperation(status="lost")
 
 
 @pytest.mark.gen_test
 async def test_a_cancellation_deletes_the_job(call: MakeCall, upstream: Upstream) -> None:
-    upstream.script(says({"id": JOB, "object": "video.deleted", "deleted": True}))
+    upstream.script(make_answer({"id": JOB, "object": "video.deleted", "deleted": True}))
     async with reaching(call, upstream) as used:
         request = VideoCancel(model="gpt", task_id="video_1", operation=OPERATION)
         assert (await stands(used, request)).status == "lost"
@@ -256,7 +262,7 @@ async def test_a_cancellation_deletes_the_job(call: MakeCall, upstream: Upstream
 async def test_a_download_is_the_file_itself(call: MakeCall, upstream: Upstream) -> None:
     upstream.script(answer(MP4[:20], MP4[20:], headers={"content-type": "video/mp4"}))
     async with reaching(call, upstream) as used:
-        outgoing = await sent(used, VideoDownload(model="gpt", task_id="video_1", operation=OPERATION))
+        outgoing = await translate_request(used, VideoDownload(model="gpt", task_id="video_1", operation=OPERATION))
         incoming = await plugin.call_upstream(used, outgoing)
         assert incoming.headers["content-type"] == "video/mp4"
         assert await incoming.read() == MP4
@@ -266,9 +272,9 @@ async def test_a_download_is_the_file_itself(call: MakeCall, upstream: Upstream)
 
 @pytest.mark.gen_test
 async def test_a_file_that_is_gone_is_an_error(call: MakeCall, upstream: Upstream) -> None:
-    upstream.script(says({"error": {"message": "Expired"}}, 404))
+    upstream.script(make_answer({"error": {"message": "Expired"}}, 404))
     async with reaching(call, upstream) as used:
-        outgoing = await sent(used, VideoDownload(model="gpt", task_id="video_1", operation=OPERATION))
+        outgoing = await translate_request(used, VideoDownload(model="gpt", task_id="video_1", operation=OPERATION))
         with pytest.raises(UpstreamRefused, match="Expired"):
             await plugin.call_upstream(used, outgoing)
 
@@ -283,24 +289,24 @@ async def test_a_file_that_is_gone_is_an_error(call: MakeCall, upstream: Upstrea
 @pytest.mark.gen_test
 async def test_what_the_vendor_cannot_say_is_refused(call: MakeCall, request_of: Any) -> None:
     with pytest.raises(UnsupportedOperation):
-        await sent(call(), request_of)
+        await translate_request(call(), request_of)
 
 
 @pytest.mark.parametrize("operation", [{}, {"id": ".."}, {"name": "models/veo/operations/1"}])
 @pytest.mark.gen_test
 async def test_an_operation_of_another_provider_leads_nowhere(call: MakeCall, operation: Any) -> None:
     with pytest.raises(UpstreamError):
-        await sent(call(), VideoPoll(model="gpt", task_id="video_1", operation=operation))
+        await translate_request(call(), VideoPoll(model="gpt", task_id="video_1", operation=operation))
 
 
 @pytest.mark.parametrize(
     ("said", "error"),
     [
-        (says({"error": {"message": "Bad size", "param": "size"}}, 400), UpstreamRefused),
-        (says({"error": {"message": "busy"}}, 503), UpstreamOverloaded),
-        (says({"error": {"message": f"wrong key {KEY}"}}, 401), UpstreamError),
-        (says({"error": {"message": "odd"}}), UpstreamError),
-        (says({"object": "list", "data": []}), UpstreamError),
+        (make_answer({"error": {"message": "Bad size", "param": "size"}}, 400), UpstreamRefused),
+        (make_answer({"error": {"message": "busy"}}, 503), UpstreamOverloaded),
+        (make_answer({"error": {"message": f"wrong key {KEY}"}}, 401), UpstreamError),
+        (make_answer({"error": {"message": "odd"}}), UpstreamError),
+        (make_answer({"object": "list", "data": []}), UpstreamError),
         (answer("<html>", headers={"content-type": "text/html"}), UpstreamError),
         (answer(Close()), UpstreamError),
     ],
@@ -312,14 +318,19 @@ async def test_a_beginning_that_fails_is_an_error_without_our_key(
     upstream.script(said)
     async with reaching(call, upstream) as used:
         with pytest.raises(error) as caught:
-            await stands(used, asked())
+            await stands(used, make_request())
     assert KEY not in caught.value.message
     assert KEY not in str(caught.value)
 
 
 @pytest.mark.gen_test
 async def test_the_key_is_in_no_address(call: MakeCall) -> None:
-    for request in (asked(), asked(remix_of=OPERATION), POLL, VideoCancel(model="g", task_id="t", operation=OPERATION)):
-        outgoing = await sent(call(), request)
+    for request in (
+        make_request(),
+        make_request(remix_of=OPERATION),
+        POLL,
+        VideoCancel(model="g", task_id="t", operation=OPERATION),
+    ):
+        outgoing = await translate_request(call(), request)
         assert KEY not in outgoing.url
         assert KEY in outgoing.headers["authorization"]

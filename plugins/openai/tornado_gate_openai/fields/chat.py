@@ -24,10 +24,10 @@ from tornado_gate.codec.fields import (
     check,
     describe_type,
     get_schema,
-    make_reference_reader,
+    make_request_reference_reader,
 )
 from tornado_gate.errors import InvalidField
-from tornado_gate.types import Call, ObjectReference, WireRequest, text_maps
+from tornado_gate.types import text_maps
 from tornado_gate.types.text_maps import WORD, words
 from tornado_gate.wire.text_shapes import CACHE_CONTROL, SCHEMA
 from tornado_gate_openai.fields.json_schemas import LOGIT_BIAS, STRINGS
@@ -197,14 +197,10 @@ class ChatBodySchema(BodySchema):
 
 
 _SCHEMA: Final = get_schema(ChatBodySchema)
-_read_references: Final = make_reference_reader(ChatBodySchema)
+list_chat_references: Final = make_request_reference_reader(ChatBodySchema)
+"""The references in the body of ``POST /v1/chat/completions``."""
 
 
 def check_chat(body: Mapping[str, Any]) -> None:
     """Raise InvalidField for the first field that is invalid or conflicts with another."""
     check(_SCHEMA, body)
-
-
-def list_chat_references(call: Call, wire: WireRequest) -> list[ObjectReference]:
-    """Return the references in the body of ``POST /v1/chat/completions``."""
-    return _read_references(wire.json)

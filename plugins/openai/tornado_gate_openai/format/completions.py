@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any
 
 from tornado_gate.codec.ids import make_unique_id
-from tornado_gate.streams.events import close, collect, dump_result, render_result
+from tornado_gate.streams.events import render_json
 from tornado_gate.types import Call, ChatRequest, Reply, StreamEvent
 from tornado_gate.types.value import Value, replace
 from tornado_gate_openai.format.paths import KEEP_ALIVE
@@ -42,12 +43,4 @@ def make_completion_reply(
     if request.stream:
         chunks = render_stream(events, include_usage=request.include_usage is True, **envelope)
         return Reply(content_type=EVENT_STREAM_TYPE, chunks=stream_frames(chunks), keep_alive=KEEP_ALIVE)
-    return Reply(content_type=JSON_TYPE, chunks=_render_whole(events, envelope))
-
-
-async def _render_whole(events: AsyncIterator[StreamEvent], envelope: dict[str, Any]) -> AsyncIterator[bytes]:
-    try:
-        result = await collect(events)
-    finally:
-        await close(events)
-    yield await render_result(result, lambda result: dump_result(result, render_response(result, **envelope)))
+    return Reply(content_type=JSON_TYPE, chunks=render_json(events, partial(render_response, **envelope)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -11,7 +12,7 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import dump_result, render_collected, render_events
+from tornado_gate.streams.events import render_events, render_json
 from tornado_gate.types import Call, ChatRequest, ModelList, Reply, StreamEvent
 from tornado_gate.wire.server_tools import may_cite
 from tornado_gate_openai.format.models import render_models
@@ -48,8 +49,7 @@ def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[Stre
             render_error_frame,
         )
         return Reply(content_type=EVENT_STREAM_TYPE, chunks=chunks, keep_alive=KEEP_ALIVE)
-    whole = render_collected(events, lambda result: dump_result(result, render_response(result, **envelope)))
-    return Reply(content_type=JSON_TYPE, chunks=whole)
+    return Reply(content_type=JSON_TYPE, chunks=render_json(events, partial(render_response, **envelope)))
 
 
 def stream_frames(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[bytes]:

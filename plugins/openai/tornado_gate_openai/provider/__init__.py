@@ -10,7 +10,6 @@ Source: OpenAI's API reference, as in openai-python 3.52 (2026-11).
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
@@ -19,7 +18,7 @@ from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.http import upstream
 from tornado_gate.streams import stages
-from tornado_gate.streams.events import replay
+from tornado_gate.streams.events import convert_whole, replay
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -291,17 +290,20 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
     if incoming.is_event_stream(otherwise=request.stream):
         events = _parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider), responses, sound)
     else:
-        events = stages.DeferredItems(partial(_parse_whole, call, incoming, responses, sound), incoming.chunks)
+        events = _parse_whole(call, incoming, responses, sound)
     features = facts.model_table.find(model)
     events = restore_tools(unwrap_answers(events, request, features), request, features)
     return remove_added_nulls(events, request, features)
 
 
-async def _parse_whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> Iterator[StreamEvent]:
+def _parse_whole(call: Call, incoming: UpstreamResponse, responses: bool, sound: str) -> AsyncIterator[StreamEvent]:
     def convert(body: Any) -> ChatResult:
         return _parse_result(require_object(body, call.target.provider), responses, sound)
 
-    return replay(await incoming.read_converted(convert, call.target.provider))
+    async def read() -> Iterator[StreamEvent]:
+        return replay(await incoming.read_converted(convert, call.target.provider))
+
+    return convert_whole(incoming, convert) or stages.DeferredItems(read, incoming.chunks)
 
 
 def _parse_stream(frames: AsyncIterator[Any], responses: bool, sound: str) -> AsyncIterator[StreamEvent]:

@@ -38,7 +38,7 @@ from tornado_gate_openai.wire.completions import WIRE_FORMAT, parse_request, rea
 START = ResponseStart(model="up", id="msg_1", created=5)
 
 
-def asked(prompt: Any = "Once", **fields: Any) -> ChatRequest:
+def read_request(prompt: Any = "Once", **fields: Any) -> ChatRequest:
     return parse_request({"model": "m", "prompt": prompt, **fields})
 
 
@@ -67,7 +67,7 @@ def words(index: int, *pieces: str, **start: Any) -> list[StreamEvent]:
 
 
 def test_a_prompt_is_what_the_user_says() -> None:
-    request = asked(
+    request = read_request(
         temperature=0.5,
         max_tokens=5,
         n=2,
@@ -86,7 +86,7 @@ def test_a_prompt_is_what_the_user_says() -> None:
 
 
 def test_a_missing_limit_stays_missing() -> None:
-    assert asked().max_tokens is None
+    assert read_request().max_tokens is None
 
 
 def test_one_prompt_in_an_array_is_one() -> None:
@@ -96,12 +96,12 @@ def test_one_prompt_in_an_array_is_one() -> None:
 @pytest.mark.parametrize("prompt", [["a", "b"], [1, 2], [[1, 2]], [[1], [2]]])
 def test_several_prompts_and_tokens_cannot_be_a_chat(prompt: Any) -> None:
     with pytest.raises(InvalidField) as caught:
-        asked(prompt)
+        read_request(prompt)
     assert (caught.value.param, caught.value.status) == ("prompt", 400)
 
 
 def test_what_chat_cannot_do_is_left_to_be_lost() -> None:
-    request = asked(suffix="the end", logprobs=0, best_of=3, echo=True, x_new=1)
+    request = read_request(suffix="the end", logprobs=0, best_of=3, echo=True, x_new=1)
     assert request.extra == {"suffix": "the end", "logprobs": 0, "best_of": 3, "echo": True, "x_new": 1}
 
 
@@ -110,7 +110,7 @@ def test_what_chat_cannot_do_is_left_to_be_lost() -> None:
     [{"suffix": ""}, {"suffix": None}, {"best_of": 1}, {"n": 2, "best_of": 2}, {"echo": False}, {"logprobs": None}],
 )
 def test_what_asks_for_what_happens_anyway_is_no_loss(fields: dict[str, Any]) -> None:
-    assert asked(**fields).extra == {}
+    assert read_request(**fields).extra == {}
 
 
 def test_an_answer_has_the_contracts_shape() -> None:

@@ -15,7 +15,7 @@ from tornado_gate_openai.wire.dashscope_images import parse_request, render_requ
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(60)).decode()
 
 
-def asked(**fields: Any) -> ImageRequest:
+def make_request(**fields: Any) -> ImageRequest:
     return ImageRequest(**{"model": "m", "prompt": "A cat", "wire_format": "openai-images", **fields})
 
 
@@ -63,7 +63,9 @@ def test_several_messages_of_this_shape_come_out_as_they_went_in() -> None:
 
 def test_a_request_of_another_format_becomes_a_message() -> None:
     call = call_for(strict=True)
-    request = asked(n=2, size="1024x1536", seed=3, negative_prompt="dogs", images=(Link(url="https://h.example/a"),))
+    request = make_request(
+        n=2, size="1024x1536", seed=3, negative_prompt="dogs", images=(Link(url="https://h.example/a"),)
+    )
     assert render_request(call, request) == {
         "model": "qwen-image-plus",
         "input": {"messages": [{"role": "user", "content": [{"image": "https://h.example/a"}, {"text": "A cat"}]}]},
@@ -73,7 +75,7 @@ def test_a_request_of_another_format_becomes_a_message() -> None:
 
 def test_values_that_ask_for_what_comes_anyway_are_no_loss() -> None:
     call = call_for(strict=True)
-    request = asked(
+    request = make_request(
         size="auto", quality="auto", background="auto", moderation="auto", output_format="png", partial_images=0
     )
     assert "parameters" not in render_request(call, request)
@@ -99,18 +101,18 @@ def test_values_that_ask_for_what_comes_anyway_are_no_loss() -> None:
 )
 def test_what_has_no_parameter_is_lost_by_the_callers_name(field: str, value: Any) -> None:
     call = call_for()
-    body = render_request(call, asked(**{field: value}, names={field: f"their.{field}"}))
+    body = render_request(call, make_request(**{field: value}, names={field: f"their.{field}"}))
     assert call.losses == [f"their.{field}"]
     assert "parameters" not in body
 
 
 def test_fields_of_another_format_are_lost_and_with_strictness_refused() -> None:
     call = call_for()
-    body = render_request(call, asked(extra={"parameters.seed": 1, "odd": 2}))
+    body = render_request(call, make_request(extra={"parameters.seed": 1, "odd": 2}))
     assert call.losses == ["parameters.seed", "odd"]
     assert body.keys() == {"model", "input"}
     with pytest.raises(InvalidField):
-        render_request(call_for(strict=True), asked(extra={"odd": 2}))
+        render_request(call_for(strict=True), make_request(extra={"odd": 2}))
 
 
 @pytest.mark.parametrize(
@@ -123,12 +125,12 @@ def test_fields_of_another_format_are_lost_and_with_strictness_refused() -> None
     ],
 )
 def test_a_picture_is_an_address_or_a_data_url_with_its_kind(source: Any, expected: str) -> None:
-    body = render_request(call_for(), asked(images=(source,)))
+    body = render_request(call_for(), make_request(images=(source,)))
     assert body["input"]["messages"][0]["content"][0] == {"image": expected}
 
 
 def test_a_task_of_wan_takes_what_not_to_show_beside_the_prompt() -> None:
-    body = render_task(call_for("wan2.2-t2i-flash"), asked(negative_prompt="dogs", n=1, size="1024x1024"))
+    body = render_task(call_for("wan2.2-t2i-flash"), make_request(negative_prompt="dogs", n=1, size="1024x1024"))
     assert body == {
         "model": "wan2.2-t2i-flash",
         "input": {"prompt": "A cat", "negative_prompt": "dogs"},
@@ -137,21 +139,21 @@ def test_a_task_of_wan_takes_what_not_to_show_beside_the_prompt() -> None:
 
 
 def test_a_task_of_qwen_takes_it_among_the_parameters() -> None:
-    body = render_task(call_for("qwen-image-plus"), asked(negative_prompt="dogs"))
+    body = render_task(call_for("qwen-image-plus"), make_request(negative_prompt="dogs"))
     assert body["input"] == {"prompt": "A cat"}
     assert body["parameters"] == {"negative_prompt": "dogs"}
 
 
 def test_a_task_of_an_editing_model_takes_its_pictures_as_an_array() -> None:
     images = (Link(url="https://h.example/1"), Link(url="https://h.example/2"))
-    body = render_task(call_for("wan2.5-i2i-preview"), asked(images=images))
+    body = render_task(call_for("wan2.5-i2i-preview"), make_request(images=images))
     assert body["input"] == {"prompt": "A cat", "images": ["https://h.example/1", "https://h.example/2"]}
 
 
 def test_the_older_editing_model_takes_one_picture_and_a_function() -> None:
     call = call_for("wanx2.1-imageedit")
     images = (Link(url="https://h.example/1"), Link(url="https://h.example/2"))
-    body = render_task(call, asked(images=images, names={"images": "image"}))
+    body = render_task(call, make_request(images=images, names={"images": "image"}))
     assert body["input"] == {
         "prompt": "A cat",
         "function": "description_edit",

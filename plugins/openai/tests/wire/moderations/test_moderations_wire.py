@@ -33,25 +33,25 @@ def call_for(**fields: Any) -> Call:
     return call_to(operation="moderation", model="m", upstream_model="up", **fields)
 
 
-def asked(value: Any, **fields: Any) -> ModerationRequest:
+def read_request(value: Any, **fields: Any) -> ModerationRequest:
     return wire.parse_request({"model": "m", "input": value, **fields}, model="m")
 
 
 def test_texts_are_inputs_and_objects_are_one_input() -> None:
-    assert asked("a").inputs == ((Text(text="a"),),)
-    assert asked(["a", "b"]).inputs == ((Text(text="a"),), (Text(text="b"),))
+    assert read_request("a").inputs == ((Text(text="a"),),)
+    assert read_request(["a", "b"]).inputs == ((Text(text="a"),), (Text(text="b"),))
     link = Image(source=Link(url="https://images.example/a.png"))
-    assert asked([WORDS, PICTURE]).inputs == ((Text(text="Look"), link),)
+    assert read_request([WORDS, PICTURE]).inputs == ((Text(text="Look"), link),)
 
 
 def test_a_picture_may_be_inside_the_request() -> None:
     part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    assert asked([part]).inputs == ((Image(source=Data(media_type="image/png", base64="AAAA")),),)
+    assert read_request([part]).inputs == ((Image(source=Data(media_type="image/png", base64="AAAA")),),)
 
 
 def test_an_address_of_another_scheme_is_named() -> None:
     with pytest.raises(InvalidField) as caught:
-        asked([WORDS, {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}])
+        read_request([WORDS, {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}])
     assert caught.value.param == "input.1.image_url.url"
 
 
@@ -70,13 +70,13 @@ def test_an_address_of_another_scheme_is_named() -> None:
 )
 def test_a_request_goes_up_as_it_was_said(value: Any) -> None:
     call = call_for()
-    body = wire.render_request(call, asked(value, x_new=1, x_none=None))
+    body = wire.render_request(call, read_request(value, x_new=1, x_none=None))
     assert body == {"model": "up", "input": value, "x_new": 1}
     assert call.losses == []
 
 
 def test_one_text_in_an_array_is_one_text() -> None:
-    assert wire.render_request(call_for(), asked(["a"]))["input"] == "a"
+    assert wire.render_request(call_for(), read_request(["a"]))["input"] == "a"
 
 
 def test_unknown_fields_of_another_format_are_lost() -> None:

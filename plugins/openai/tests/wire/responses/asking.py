@@ -35,7 +35,7 @@ def call_for(model: str = "up", strict: bool = False) -> Call:
     return call_to(model="m", upstream_model=model, strict=strict)
 
 
-def asked(*items: Any, **fields: Any) -> ChatRequest:
+def read_request(*items: Any, **fields: Any) -> ChatRequest:
     return parse_request({"model": "m", "input": list(items), **fields})
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from plugins.openai.tests.wire.responses import strategies
-from plugins.openai.tests.wire.responses.asking import RESULTS, TURN, asked, call_for, foreign, user
+from plugins.openai.tests.wire.responses.asking import RESULTS, TURN, call_for, foreign, read_request, user
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import (
     Audio,
@@ -82,12 +82,12 @@ def test_a_string_is_what_the_user_says() -> None:
 def test_every_part_is_understood(part: dict[str, Any], parsed: Any) -> None:
     if parsed == "link":
         parsed = Image(source=Link(url="https://a.example/b"), detail="low")
-    (message,) = asked({"role": "user", "content": [part]}).messages
+    (message,) = read_request({"role": "user", "content": [part]}).messages
     assert message.parts == (parsed,)
 
 
 def test_what_the_model_said_in_a_row_is_one_message() -> None:
-    request = asked({"role": "user", "content": "Hi"}, *TURN, *RESULTS)
+    request = read_request({"role": "user", "content": "Hi"}, *TURN, *RESULTS)
     picture = Image(source=Link(url="https://a.example/b"), detail="auto")
     assert request.messages[1:] == (
         Message(
@@ -106,7 +106,7 @@ def test_what_the_model_said_in_a_row_is_one_message() -> None:
 
 def test_ids_and_states_of_items_go_nowhere_and_are_no_loss() -> None:
     call = call_for()
-    items = render_request(call, asked({"role": "user", "content": "Hi"}, *TURN, *RESULTS))["input"]
+    items = render_request(call, read_request({"role": "user", "content": "Hi"}, *TURN, *RESULTS))["input"]
     assert call.losses == []
     assert [item.get("id") for item in items] == [None] * 7
     assert [item["call_id"] for item in items if "call_id" in item] == ["call_1", "call_2", "call_1", "call_2"]
@@ -114,23 +114,23 @@ def test_ids_and_states_of_items_go_nowhere_and_are_no_loss() -> None:
 
 
 def test_the_call_id_and_not_the_items_id_names_a_call() -> None:
-    (message,) = asked(TURN[2]).messages
+    (message,) = read_request(TURN[2]).messages
     assert message.parts == (ToolCall(id="call_1", name="f", arguments="{}"),)
 
 
 def test_reasoning_without_a_summary_is_redacted_and_with_several_one_text() -> None:
     item = {"type": "reasoning", "summary": [], "encrypted_content": "e"}
-    (message,) = asked(item).messages
+    (message,) = read_request(item).messages
     assert message.parts == (Thinking(redacted=True, signature=Opaque(issuer="", value="e")),)
     item = {"type": "reasoning", "summary": [{"text": "a"}, {"text": "b"}]}
-    assert asked(item).messages[0].parts == (Thinking(text="a\n\nb"),)
+    assert read_request(item).messages[0].parts == (Thinking(text="a\n\nb"),)
     item = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "c"}]}
-    assert asked(item).messages[0].parts == (Thinking(text="c"),)
+    assert read_request(item).messages[0].parts == (Thinking(text="c"),)
 
 
 def test_reasoning_that_cannot_be_read_upstream_is_lost_by_name() -> None:
     call = call_for()
-    items = render_request(call, asked({"role": "user", "content": "Hi"}, {"type": "reasoning", "summary": []}))
+    items = render_request(call, read_request({"role": "user", "content": "Hi"}, {"type": "reasoning", "summary": []}))
     assert items["input"] == [{"role": "user", "content": "Hi"}]
     assert call.losses == ["input.1"]
 
@@ -143,7 +143,7 @@ def test_items_of_unknown_types_pass() -> None:
         {"id": "msg_1"},
         {"type": "compaction", "encrypted_content": "e"},
     )
-    request = asked(*items)
+    request = read_request(*items)
     assert [message.role for message in request.messages] == ["assistant", "user", "user", "user", "assistant"]
     call = call_for()
     assert render_request(call, request)["input"] == list(items)
@@ -152,11 +152,11 @@ def test_items_of_unknown_types_pass() -> None:
 
 def test_a_phase_of_a_message_comes_back() -> None:
     item = {"type": "message", "role": "assistant", "content": "Hm", "phase": "commentary"}
-    assert render_request(call_for(), asked(item))["input"] == [item]
+    assert render_request(call_for(), read_request(item))["input"] == [item]
 
 
 def test_fields_are_those_of_the_vocabulary() -> None:
-    request = asked(
+    request = read_request(
         {"role": "user", "content": "Hi"},
         max_output_tokens=5,
         text={"format": {"type": "json_schema", "name": "n", "schema": {}, "strict": True}, "verbosity": "low"},
@@ -201,7 +201,7 @@ def test_fields_are_those_of_the_vocabulary() -> None:
     ],
 )
 def test_every_tool_choice_is_understood(choice: Any, parsed: ToolChoice) -> None:
-    assert asked({"role": "user", "content": "Hi"}, tool_choice=choice).tool_choice == parsed
+    assert read_request({"role": "user", "content": "Hi"}, tool_choice=choice).tool_choice == parsed
 
 
 def test_what_cannot_be_said_is_lost_by_its_name() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plugins.openai.tests.wire.responses import strategies
-from plugins.openai.tests.wire.responses.asking import RESULTS, TURN, asked, call_for, foreign, user
+from plugins.openai.tests.wire.responses.asking import RESULTS, TURN, call_for, foreign, read_request, user
 from tornado_gate.types import (
     Audio,
     ChatRequest,
@@ -32,7 +32,7 @@ def every_path(request: ChatRequest) -> list[tuple[str, list[str]]]:
 def test_messages_and_parts_are_named_by_the_items_they_came_in() -> None:
     picture = {"type": "input_image", "image_url": "https://a.example/b"}
     hello = {"role": "user", "content": [{"type": "input_text", "text": "Hi"}, picture]}
-    request = asked(hello, *TURN, *RESULTS, {"type": "mcp_approval_response"}, hello, instructions="Be brief.")
+    request = read_request(hello, *TURN, *RESULTS, {"type": "mcp_approval_response"}, hello, instructions="Be brief.")
     assert every_path(request) == [
         ("instructions", ["instructions"]),
         ("input.0", ["input.0.content.0", "input.0.content.1"]),
@@ -45,7 +45,7 @@ def test_messages_and_parts_are_named_by_the_items_they_came_in() -> None:
 
 
 def test_names_are_kept_only_of_what_stands_elsewhere() -> None:
-    request = asked({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"})
+    request = read_request({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"})
     assert request.names == strategies.FIELD_NAMES
     assert every_path(request) == [("input.0", ["input.0.content.0"]), ("input.1", ["input.1.content.0"])]
 
@@ -68,14 +68,14 @@ def test_what_was_said_in_earlier_responses_is_named_by_their_id() -> None:
 
 
 def test_fields_of_a_turn_are_named_by_the_message_that_has_them() -> None:
-    request = asked(TURN[0], {**TURN[1], "phase": "commentary"}, TURN[2])
+    request = read_request(TURN[0], {**TURN[1], "phase": "commentary"}, TURN[2])
     assert request.path(0) == "input.1"
     assert [request.path(0, part) for part in range(3)] == ["input.0", "input.1.content.0", "input.2"]
 
 
 def test_fields_of_a_result_are_the_messages() -> None:
     call = call_for()
-    request = asked({**RESULTS[0], "caller": {"type": "direct"}})
+    request = read_request({**RESULTS[0], "caller": {"type": "direct"}})
     assert (request.path(0), request.messages[0].extra) == ("input.0", {"caller": {"type": "direct"}})
     assert render_request(call, request)["input"] == [{**RESULTS[0], "caller": {"type": "direct"}}]
     assert call.losses == []

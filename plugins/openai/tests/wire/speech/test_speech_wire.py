@@ -35,7 +35,7 @@ def call_for(**fields: Any) -> Call:
     return call_to(operation="speech", model="m", upstream_model="up", **fields)
 
 
-def asked(**fields: Any) -> SpeechRequest:
+def read_request(**fields: Any) -> SpeechRequest:
     return wire.parse_request(BODY | fields, model="m")
 
 
@@ -46,7 +46,7 @@ def heard(pieces: Iterable[bytes], content_type: str = "", **fields: Any) -> lis
 
     async def collect() -> list[StreamEvent]:
         headers = {"content-type": content_type} if content_type else {}
-        events = wire.parse_response(UpstreamResponse(chunks=chunks(), headers=headers), asked(**fields))
+        events = wire.parse_response(UpstreamResponse(chunks=chunks(), headers=headers), read_request(**fields))
         return [event async for event in events]
 
     return asyncio.run(collect())
@@ -61,7 +61,7 @@ def delta(sound: bytes) -> dict[str, Any]:
 
 
 def test_a_request_is_what_is_to_be_spoken() -> None:
-    request = asked(instructions="calmly", response_format="wav", speed=1.5, x_new=1, x_none=None)
+    request = read_request(instructions="calmly", response_format="wav", speed=1.5, x_new=1, x_none=None)
     assert request == SpeechRequest(
         model="m",
         wire_format="openai-speech",
@@ -91,7 +91,7 @@ def test_a_request_is_what_is_to_be_spoken() -> None:
     ],
 )
 def test_who_says_how_to_stream_gets_the_sound_while_it_is_made(fields: dict[str, Any], stream: bool) -> None:
-    assert asked(**fields).stream is stream
+    assert read_request(**fields).stream is stream
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_who_says_how_to_stream_gets_the_sound_while_it_is_made(fields: dict[str
 )
 def test_a_request_goes_up_as_it_was_said(fields: dict[str, Any]) -> None:
     call = call_for()
-    assert wire.render_request(call, asked(**fields)) == BODY | fields | {"model": "up"}
+    assert wire.render_request(call, read_request(**fields)) == BODY | fields | {"model": "up"}
     assert call.losses == []
 
 
 def test_a_voice_of_ones_own_means_nothing_to_another_vendor() -> None:
-    request = asked(voice={"id": "voice_1"})
+    request = read_request(voice={"id": "voice_1"})
     assert (request.voice, request.extra) == (None, {"voice": {"id": "voice_1"}})
 
 

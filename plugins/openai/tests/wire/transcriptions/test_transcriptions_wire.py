@@ -31,12 +31,12 @@ def call_for(**fields: Any) -> Call:
     return call_to(operation="transcription", model="m", upstream_model="up", **fields)
 
 
-def asked(translate: bool = False, **fields: Any) -> TranscriptionRequest:
+def read_request(translate: bool = False, **fields: Any) -> TranscriptionRequest:
     return wire.parse_request({"model": "m", **fields}, SOUND, model="m", translate=translate)
 
 
 def test_a_form_is_a_request() -> None:
-    request = asked(
+    request = read_request(
         language="de",
         prompt="p",
         temperature="0.5",
@@ -51,13 +51,13 @@ def test_a_form_is_a_request() -> None:
 
 @pytest.mark.parametrize("name", ["srt", "vtt", "verbose_json", "diarized_json"])
 def test_a_format_that_needs_times_asks_for_segments(name: str) -> None:
-    request = asked(response_format=name)
+    request = read_request(response_format=name)
     assert (request.timestamps, request.field_name("timestamps")) == (("segment",), "response_format")
 
 
 @pytest.mark.parametrize("name", ["json", "text", None])
 def test_a_format_that_needs_none_asks_for_none(name: str | None) -> None:
-    request = asked(response_format=name)
+    request = read_request(response_format=name)
     assert request.timestamps == ()
     assert wire.render_request(call_for(), request) == {"model": "up", "response_format": "json"}
 
@@ -65,7 +65,7 @@ def test_a_format_that_needs_none_asks_for_none(name: str | None) -> None:
 def test_the_fields_of_a_form_go_up() -> None:
     call = call_for()
     fields = wire.render_request(
-        call, asked(language="de", prompt="p", temperature="0.5", response_format="srt", include=["logprobs"])
+        call, read_request(language="de", prompt="p", temperature="0.5", response_format="srt", include=["logprobs"])
     )
     assert fields == {
         "model": "up",
@@ -81,7 +81,7 @@ def test_the_fields_of_a_form_go_up() -> None:
 
 def test_a_translation_has_no_language_to_choose() -> None:
     call = call_for()
-    fields = wire.render_request(call, asked(translate=True, language="de", response_format="verbose_json"))
+    fields = wire.render_request(call, read_request(translate=True, language="de", response_format="verbose_json"))
     assert fields == {"model": "up", "response_format": "verbose_json"}
     assert call.losses == ["language"]
 

@@ -57,7 +57,7 @@ def call_for(**fields: Any) -> Call:
     return call_to(operation="videos", model="m", upstream_model="sora-2", **fields)
 
 
-def asked(**fields: Any) -> VideoRequest:
+def make_request(**fields: Any) -> VideoRequest:
     return VideoRequest(**{"model": "m", "prompt": "A cat", **fields})
 
 
@@ -67,16 +67,16 @@ def parsed(headers: dict[str, str] | None = None, **fields: Any) -> VideoOperati
 
 def test_length_and_size_are_strings_and_nothing_else_is_said() -> None:
     call = call_for()
-    body = wire.render_request(call, asked(seconds=8.0, width=1280, height=720, n=1, webhook="https://h.test"))
+    body = wire.render_request(call, make_request(seconds=8.0, width=1280, height=720, n=1, webhook="https://h.test"))
     assert body == {"model": "sora-2", "prompt": "A cat", "seconds": "8", "size": "1280x720"}
     assert call.losses == []
-    assert wire.render_request(call, asked(seconds=4.5))["seconds"] == "4.5"
-    assert wire.render_request(call, asked()) == {"model": "sora-2", "prompt": "A cat"}
+    assert wire.render_request(call, make_request(seconds=4.5))["seconds"] == "4.5"
+    assert wire.render_request(call, make_request()) == {"model": "sora-2", "prompt": "A cat"}
 
 
 def test_what_the_vendor_has_no_field_for_is_lost_by_the_callers_name() -> None:
     call = call_for()
-    wishes = asked(
+    wishes = make_request(
         fps=24, seed=0, n=2, watermark=False, user="u", names={"fps": "frame_rate"},
         metadata={"negative_prompt": "dogs", "style": None},
     )  # fmt: skip
@@ -86,7 +86,7 @@ def test_what_the_vendor_has_no_field_for_is_lost_by_the_callers_name() -> None:
 
 def test_a_loss_is_an_error_for_who_wants_it_strict() -> None:
     with pytest.raises(InvalidField) as caught:
-        wire.render_request(call_for(strict=True), asked(fps=24))
+        wire.render_request(call_for(strict=True), make_request(fps=24))
     assert caught.value.param == "fps"
 
 
@@ -95,7 +95,9 @@ def test_unknown_fields_go_up_only_from_a_caller_of_the_same_format(
     wire_format: str, there: bool, lost: list[str]
 ) -> None:
     call = call_for()
-    body = wire.render_request(call, asked(wire_format=wire_format, extra={"steps": 40, "model": "other", "x": None}))
+    body = wire.render_request(
+        call, make_request(wire_format=wire_format, extra={"steps": 40, "model": "other", "x": None})
+    )
     assert ("steps" in body) is there
     assert body["model"] == "sora-2"
     assert [name for name in call.losses if name != "model"] == lost
@@ -103,9 +105,9 @@ def test_unknown_fields_go_up_only_from_a_caller_of_the_same_format(
 
 def test_a_remix_says_only_what_changes() -> None:
     call = call_for()
-    assert wire.render_remix(call, asked(seconds=8, width=1280, height=720)) == {"prompt": "A cat"}
+    assert wire.render_remix(call, make_request(seconds=8, width=1280, height=720)) == {"prompt": "A cat"}
     assert call.losses == []
-    wire.render_remix(call, asked(metadata={"style": "oil"}))
+    wire.render_remix(call, make_request(metadata={"style": "oil"}))
     assert call.losses == ["metadata.style"]
 
 

@@ -1,0 +1,89 @@
+"""Replies to responses of the common lane that are known completely: without events, and without waiting.
+
+The core does with such a response what it does with its events: it checks the fields, measures them, and stores what later turns
+need. Whatever must wait, and whatever is wrong, is left to the events, which report each fault as in a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from tornado_gate.pipeline import metering, server_tool_parts
+from tornado_gate.pipeline.gate import Gate
+from tornado_gate.plugins.lanes import FormatLane
+from tornado_gate.streams.event_order import may_answer
+from tornado_gate.streams.events import WholeEvents
+from tornado_gate.targets import outcomes
+from tornado_gate.targets.configured_provider import ConfiguredProvider
+from tornado_gate.types import (
+    BufferedBody,
+    Call,
+    ChatRequest,
+    ChatResult,
+    Reply,
+    Request,
+    StreamEvent,
+    Text,
+    Thinking,
+    ToolCall,
+)
+from tornado_gate.types.field_checks import find_wrong_field
+
+
+def make_reply(
+    gate: Gate,
+    call: Call,
+    wire_format: FormatLane,
+    used: ConfiguredProvider,
+    request: Request,
+    events: AsyncIterator[StreamEvent],
+) -> Reply | None:
+    """Return the reply to the events that a provider returned. Return None, having read no event, if they must be read.
+
+    If the reply is complete, see `is_complete`, the outcome is noted, and nothing is left to do. Raises as
+    `FormatLane.translate_response`.
+    """
+    if type(events) is not WholeEvents or not events.is_direct:
+        return None
+    result = events.result
+    if type(result) is ChatResult:
+        if type(request) is not ChatRequest or request.stream or _must_store(call, used, request, result):
+            return None
+        if find_wrong_field(result):
+            return None
+        metering.record_result(call.meter, result)
+    else:
+        if not may_answer(type(request), type(result)) or find_wrong_field(result):
+            return None
+        metering.record_event(call.meter, result)
+    reply = wire_format.translate_response(call, request, events)
+    if is_complete(reply):
+        outcomes.note_success(gate.health, call)
+    return reply
+
+
+def is_complete(reply: Reply) -> bool:
+    """Return whether the whole body of a reply of `make_reply` is known; otherwise its first chunk must be read."""
+    chunks = reply.chunks
+    return (
+        type(chunks) is BufferedBody
+        and type(chunks.data) is bytes
+        and reply.content_type.startswith("application/json")
+    )
+
+
+def _must_store(call: Call, used: ConfiguredProvider, request: ChatRequest, result: ChatResult) -> bool:
+    """Return whether the response may have something that a later turn needs: signatures, or parts about server tools."""
+    if request.tools and server_tool_parts.has_server_tools(request):
+        return True
+    if not used.capabilities.signatures:
+        return False
+    unsigned = used.capabilities.needs_unsigned_thinking(call.target.upstream_model)
+    for choice in result.choices:
+        for part in choice.parts:
+            kind = type(part)
+            if kind is Thinking and unsigned:
+                return True
+            if (kind is Text or kind is Thinking or kind is ToolCall) and part.signature is not None:  # type: ignore[union-attr]
+                return True
+    return False
