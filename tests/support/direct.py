@@ -106,7 +106,10 @@ def make_request(ask: str = "hi", *fields: str, key: str = ALICE, **members: Any
 
 @dataclass
 class Stage:
-    """The running gateway. `direct` counts the attempts of the direct way, `entries` are the recorded requests."""
+    """The running gateway. `entries` are the recorded requests.
+
+    `direct` counts the attempts that began without a task, `sent` those that were sent so.
+    """
 
     services: Services
     running: front.Running
@@ -117,6 +120,7 @@ class Stage:
     entries: list[Entry] = field(default_factory=list)
     recorded: asyncio.Condition = field(default_factory=asyncio.Condition)
     direct: int = 0
+    sent: int = 0
 
     @property
     def gate(self) -> Gate:
@@ -229,7 +233,9 @@ def _watch(stage: Stage) -> None:
 
     def begin(attempt: DirectAttempt) -> bool:
         stage.direct += 1
-        return _BEGIN(attempt)
+        is_sent = _BEGIN(attempt)
+        stage.sent += is_sent
+        return is_sent
 
     def note(entry: Entry) -> None:
         add(entry)
