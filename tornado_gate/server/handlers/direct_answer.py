@@ -280,13 +280,14 @@ class DirectAnswerHandler(AnswerHandler):
             self._end_usually()
             return
         self.headers = self.make_first_headers()
-        self._describe(call, reply)
-        self._add_cost(call)
         try:
+            self._describe(call, reply)
+            self._add_cost(call)
             self.end(body.data)
         except StreamClosedError:
             self.outcome = "aborted"
-        self._stop_running()
+        finally:
+            self._stop_running()
         self._end_exchange()
 
     def _end_usually(self) -> None:
@@ -294,10 +295,12 @@ class DirectAnswerHandler(AnswerHandler):
         gate = self.gate
         self.finished, self.is_open = True, False
         gate.overload.leave(self.caller.account)
-        common.record_request(self)
-        self.wire = None
-        gate.requests.running.discard(self)
-        gate.requests.end(self.snapshot)
+        try:
+            common.record_request(self)
+        finally:
+            self.wire = None
+            gate.requests.running.discard(self)
+            gate.requests.end(self.snapshot)
 
     def _send_with_usual_head(self, call: Call, reply: Reply, data: bytes) -> bool:
         """Write a reply whose head has the usual fields only. Return False, without an effect, for any other."""
