@@ -70,7 +70,7 @@ class Plans:
         self._count = 0
 
     def clear(self) -> None:
-        """Forget all plans, because the snapshot is another one, or because there are too many. New scopes are used from now on."""
+        """Forget all plans, because the snapshot is another one, or because there are too many. New scopes follow."""
         for scope in self._filled:
             scope.clear()
         self._filled.clear()
