@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from tests.support import front
-from tests.support.direct import JSON, OK, PROVIDER_KEY, Stage, make_request, reply, serving
+from tests.support.direct import JSON, OK, PROVIDER_KEY, Hook, Sender, Stage, make_request, reply, serving
 from tests.support.raw import Peer, chunked
+from tornado_gate import types
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.config.routing import CircuitsConfig
+from tornado_gate.errors import ConfigError, InvalidField
 from tornado_gate.pipeline import plans
+from tornado_gate.types.value import replace
 
 LIMITS = LimitsConfig(body_bytes=2000, answer_bytes=5000, stream_bytes=5000)
 CIRCUITS = CircuitsConfig(failures=1000)
@@ -160,14 +163,17 @@ async def observe(stage: Stage, request: bytes) -> dict[str, Any]:
     stage.entries.clear()
     client = await stage.running.connect()
     await client.send(request)
+    seen: Any = "nothing"
+    [entry] = await stage.wait_for_entries(1)
     try:
+        if entry.status == 499:
+            raise asyncio.IncompleteReadError(b"", None)
         answer = await client.answer()
         headers = {name: value for name, value in answer.headers.get_all() if name not in VARIABLE}
-        seen: Any = (answer.status, headers, answer.body)
+        seen = answer.status, headers, answer.body
     except asyncio.IncompleteReadError:
-        seen = "closed"
+        pass  # the gateway has closed the connection, or will not answer
     await client.close()
-    [entry] = await stage.wait_for_entries(1)
     meter, progress = entry.meter, entry.progress
     circuit = gate.health.circuits.find(entry.target)
     return {
@@ -181,8 +187,13 @@ async def observe(stage: Stage, request: bytes) -> dict[str, Any]:
     }
 
 
-async def compare(stage: Stage, monkeypatch: pytest.MonkeyPatch, request: bytes) -> list[str]:
-    """Send a request without a task, and as all others. Return what differs."""
+async def compare(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    request: bytes,
+    look: Callable[[bytes], Coroutine[Any, Any, dict[str, Any]]] | None = None,
+) -> list[str]:
+    """Send a request without a task, and as all others. Return what differs in the results of `look`."""
     seen = []
     for is_direct in (True, False):
         with monkeypatch.context() as patch:
@@ -193,8 +204,9 @@ async def compare(stage: Stage, monkeypatch: pytest.MonkeyPatch, request: bytes)
             stage.gate.pools._pools.clear()
             await stage.warm()
             before = stage.direct, stage.sent
-            seen.append(await observe(stage, request))
-            assert (stage.direct - before[0], stage.sent - before[1]) == (is_direct, is_direct)
+            seen.append(await (observe(stage, request) if look is None else look(request)))
+            assert stage.direct - before[0] == is_direct
+            assert look is not None or stage.sent - before[1] == is_direct
     stage.gate.plans.clear()
     direct, general = seen
     return [f"{name}: {direct[name]} instead of {general[name]}" for name in direct if direct[name] != general[name]]
@@ -218,6 +230,188 @@ def test_every_response_of_an_upstream_ends_like_that_of_any_attempt(
                     differences.append(f"{script.requests} requests")
                 if differences:
                     failed[name, stream] = differences
+
+    play(tmp_path, script, test, speaks=frozenset({speaks}))
+    assert not failed, "\n".join(f"{name}: {differences}" for name, differences in failed.items())
+
+
+class HookFailed(Exception):
+    """A failure of a plugin."""
+
+
+def fail(_call: types.Call) -> Any:
+    raise HookFailed
+
+
+def refuse(_call: types.Call) -> Any:
+    raise InvalidField("ask", "the hook refuses it")
+
+
+def cancel(_call: types.Call) -> Any:
+    raise asyncio.CancelledError
+
+
+def fault(_call: types.Call) -> Any:
+    raise ConfigError([(("a",), "the hook finds a fault")])
+
+
+def push(call: types.Call) -> Any:
+    call.closing.callback(log_of(call).append, "closed")
+    return ...
+
+
+def push_and_fail(call: types.Call) -> Any:
+    push(call)
+    raise HookFailed
+
+
+def push_and_refuse(call: types.Call) -> Any:
+    push(call)
+    raise InvalidField("ask", "the hook refuses it")
+
+
+def push_and_find_a_fault(call: types.Call) -> Any:
+    push(call)
+    raise ConfigError([(("a",), "the hook finds a fault")])
+
+
+def push_and_cancel(call: types.Call) -> Any:
+    push(call)
+    raise asyncio.CancelledError
+
+
+def add_header(call: types.Call) -> Any:
+    call.add_response_header("X-Hook", "yes")
+    return ...
+
+
+def add_wrong_header(call: types.Call) -> Any:
+    call.add_response_header("X:\r\nHook", "yes")
+    return ...
+
+
+def add_strange_header(call: types.Call) -> Any:
+    call.add_response_header("X-Hook", "a\r\nX-Other: \u20ac")
+    return ...
+
+
+def drop_field(call: types.Call) -> Any:
+    call.drop_field("ask")
+    return ...
+
+
+def observe_end(call: types.Call) -> Any:
+    log = log_of(call)
+    call.when_ended(lambda end: log.append(f"ended {end.status} {end.outcome} {end.error_code}"))
+    return ...
+
+
+def fail_at_end(call: types.Call) -> Any:
+    call.when_ended(fail)  # type: ignore[arg-type]
+    return ...
+
+
+def use_services(call: types.Call) -> Any:
+    assert call.fetcher is not None
+    assert call.files is not None
+    log_of(call).append(
+        f"{type(call.memory).__name__} {call.files.public_url} {call.strict} {call.operation} {call.model}"
+    )
+    return ...
+
+
+def return_coroutine(_call: types.Call) -> Any:
+    async def wait() -> None:
+        await asyncio.sleep(0)
+
+    return wait()
+
+
+def return_failing_coroutine(_call: types.Call) -> Any:
+    async def wait() -> None:
+        await asyncio.sleep(0)
+        raise HookFailed
+
+    return wait()
+
+
+LOG: list[str] = []
+"""What the hooks of one request have done."""
+
+
+def log_of(_call: types.Call) -> list[str]:
+    return LOG
+
+
+HOOKS: dict[str, Hook] = {
+    hook.__name__: hook
+    for hook in (
+        *(fail, refuse, cancel, fault, push, push_and_fail, push_and_refuse, push_and_find_a_fault, push_and_cancel),
+        *(add_header, add_wrong_header, add_strange_header, drop_field, observe_end, fail_at_end, use_services),
+        *(return_coroutine, return_failing_coroutine),
+    )
+}
+WRONG_RESULTS: dict[str, Hook] = {
+    "text": lambda _call: "text",
+    "none": lambda _call: None,
+    "another type": lambda _call: types.UpstreamResponse(),
+}
+UPSTREAM_REQUESTS: dict[str, Callable[[Sender, types.Call], Any]] = {
+    "another host": lambda sender, call: replace(make_outgoing(sender, call), url="http://elsewhere.invalid/v1"),
+    "no URL": lambda sender, call: replace(make_outgoing(sender, call), url=""),
+    "a wrong header": lambda sender, call: replace(make_outgoing(sender, call), headers={"a b": "c"}),
+    "a header that is no text": lambda sender, call: replace(make_outgoing(sender, call), headers={"a": 5}),
+    "JSON": lambda sender, call: replace(make_outgoing(sender, call), body=None, json={"a": 1}),
+    "no JSON": lambda sender, call: replace(make_outgoing(sender, call), body=None, json={"a": object()}),
+    "no body": lambda sender, call: replace(make_outgoing(sender, call), body=None),
+    "a text as the body": lambda sender, call: replace(make_outgoing(sender, call), body="text"),
+    "GET": lambda sender, call: replace(make_outgoing(sender, call), method="GET", body=None),
+    "a context": lambda sender, call: replace(make_outgoing(sender, call), context=object()),
+}
+
+
+def make_outgoing(sender: Sender, call: types.Call) -> types.UpstreamRequest:
+    return sender.make_request(call, None)
+
+
+@pytest.mark.parametrize("speaks", ["plain", "other"])
+def test_every_hook_is_called_once_and_may_do_what_it_may_in_any_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, speaks: str
+) -> None:
+    script = Scripted()
+    script.steps = [reply()]
+    failed: dict[str, Any] = {}
+
+    async def test(stage: Stage) -> None:
+        sender, form = stage.sender, stage.form
+        hooks: dict[str, tuple[str, Hook]] = {
+            f"{name} in {place}": (place, hook)
+            for place in ("before", "after", "translate", "sender")
+            for name, hook in {**HOOKS, **WRONG_RESULTS}.items()
+            if place != "after" or "coroutine" not in name  # `forward_response` is never awaited
+        }
+        for name, make in UPSTREAM_REQUESTS.items():
+            hooks[f"{name} in sender"] = "sender", partial(make, sender)
+        for name, (place, hook) in hooks.items():
+            for strict in ([], ["X-Gate-Strict: 1"]):
+
+                def run(call: types.Call, hook: Hook = hook, place: str = place) -> Any:
+                    LOG.append("called")
+                    result = hook(call)
+                    return None if place == "sender" and result is ... else result
+
+                async def play_hook(request: bytes, place: str = place) -> dict[str, Any]:
+                    LOG.clear()
+                    target = sender if place == "sender" else form
+                    setattr(target, "hook" if place == "sender" else place, run)
+                    try:
+                        return {**await observe(stage, request), "log": LOG.copy()}
+                    finally:
+                        setattr(target, "hook" if place == "sender" else place, None)
+
+                differences = await compare(stage, monkeypatch, make_request("hi", *strict), play_hook)
+                if differences:
+                    failed[f"{name} {strict}"] = differences
 
     play(tmp_path, script, test, speaks=frozenset({speaks}))
     assert not failed, "\n".join(f"{name}: {differences}" for name, differences in failed.items())

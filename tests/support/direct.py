@@ -77,10 +77,19 @@ class Sender:
 
 
 class HookedFormat(PlainFormat):
-    """`PlainFormat`, whose hooks of the verbatim lane run `before` and `after`, which may return another result."""
+    """`PlainFormat`. `before` and `after` run in its hooks of the verbatim lane, `translate` in `translate_request`.
+
+    They return the result of the hook, or ``...`` for the usual one.
+    """
 
     before: Hook | None = None
     after: Hook | None = None
+    translate: Hook | None = None
+
+    @format_impl
+    def translate_request(self, call: types.Call, wire: types.WireRequest) -> Any:
+        result = self.translate(call) if self.translate is not None else ...
+        return PlainFormat.translate_request(self, call, wire) if result is ... else result
 
     @format_impl
     def forward_request(self, call: types.Call, wire: types.WireRequest) -> Any:
