@@ -55,21 +55,33 @@ LENGTHS = [
 
 @dataclass(slots=True)
 class Noting(Recorder):
-    """A `Recorder` that notes something about each head; `again` are the notes of repeated ones, which it takes step by step."""
+    """A `Recorder` that notes something about each head. `again` are the notes that came again.
 
-    again: list[object] = field(default_factory=list)
+    `takes`: it takes such a request with its body; otherwise the request is started like any other.
+    """
+
+    takes: bool = True
+    again: list[str] = field(default_factory=list)
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         return _NotingDelegate(self, request_conn)
 
-    def take_again(self, request_conn: HTTPConnection, note: Any, body: bytes) -> None:
-        self.again.append(note)
+    def take_again(self, request_conn: HTTPConnection, note: Any, body: bytes) -> HTTPMessageDelegate | None:
+        start_line, headers = note
+        self.again.append(f"{start_line.path} {headers.get('X-Key')}")
+        if not self.takes:
+            return None
+        delegate = _NotingDelegate(self, request_conn)
+        delegate.headers_received(start_line, HTTPHeaders({**headers, "Content-Length": str(len(body))}))
+        delegate.data_received(body)
+        delegate.finish()
+        return delegate
 
 
 class _NotingDelegate(_Recording):
     def headers_received(self, start_line: Any, headers: HTTPHeaders) -> None:
         super().headers_received(start_line, headers)
-        headers.note = f"{start_line.path} {headers.get('X-Key')}"  # type: ignore[attr-defined]
+        headers.note = start_line, dict(headers)  # type: ignore[attr-defined]
 
 
 async def play(running: Running, pieces: Sequence[bytes]) -> tuple[list[tuple[int, bytes]], bytes]:
@@ -89,9 +101,13 @@ async def play(running: Running, pieces: Sequence[bytes]) -> tuple[list[tuple[in
     return answers, rest
 
 
-def test_every_length_is_read_as_on_a_connection_of_its_own() -> None:
+takes_or_not = pytest.mark.parametrize("takes", [True, False])
+
+
+@takes_or_not
+def test_every_length_is_read_as_on_a_connection_of_its_own(*, takes: bool) -> None:
     async def check() -> None:
-        async with serving("httptools", Noting(), idle_seconds=5) as running:
+        async with serving("httptools", Noting(takes=takes), idle_seconds=5) as running:
             failed = []
             for place, (before, after) in PLACES.items():
                 first = before + b"5" + after + b"hello"
@@ -134,9 +150,10 @@ def test_a_head_that_differs_elsewhere_is_another_one(first: str) -> None:
     run("httptools", check())
 
 
-def test_repeated_heads_have_their_note_and_their_own_length() -> None:
+@takes_or_not
+def test_repeated_heads_have_their_note_and_their_own_length(*, takes: bool) -> None:
     async def check() -> None:
-        application = Noting()
+        application = Noting(takes=takes)
         before, after = MIDDLE
         async with serving("httptools", application) as running:
             bodies = [b"x" * size for size in (5, 6, 6, 50, 5, 1000, 1)]
@@ -151,9 +168,10 @@ def test_repeated_heads_have_their_note_and_their_own_length() -> None:
     run("httptools", check())
 
 
-def test_a_repeated_request_may_be_cut_at_every_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+@takes_or_not
+def test_a_repeated_request_may_be_cut_at_every_byte(monkeypatch: pytest.MonkeyPatch, *, takes: bool) -> None:
     """The pieces are given to the connection one by one, so that none is joined with the next."""
-    application = Noting()
+    application = Noting(takes=takes)
     before, after = MIDDLE
     first, second = before + b"5" + after + b"hello", before + b"11" + after + b"hello world"
 

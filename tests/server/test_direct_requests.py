@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -75,8 +74,7 @@ def test_plugins_see_the_length_of_a_body_that_comes_later(tmp_path: Path) -> No
         for ask in ("longer", "and longer"):
             head, _, body = make_request(ask).partition(b"\r\n\r\n")
             await client.send(head + b"\r\n\r\n")
-            while not len(stage.services.rates):
-                await asyncio.sleep(0)
+            await stage.wait_for_bodies()
             await client.send(body[:5])
             await client.send(body[5:])
             assert (await client.answer()).status == 200

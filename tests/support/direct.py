@@ -77,10 +77,19 @@ class Sender:
 
 
 class HookedFormat(PlainFormat):
-    """`PlainFormat`, whose hooks of the verbatim lane run `before` and `after`, which may return another result."""
+    """`PlainFormat`. `before` and `after` run in its hooks of the verbatim lane, `translate` in `translate_request`.
+
+    They return the result of the hook, or ``...`` for the usual one.
+    """
 
     before: Hook | None = None
     after: Hook | None = None
+    translate: Hook | None = None
+
+    @format_impl
+    def translate_request(self, call: types.Call, wire: types.WireRequest) -> Any:
+        result = self.translate(call) if self.translate is not None else ...
+        return PlainFormat.translate_request(self, call, wire) if result is ... else result
 
     @format_impl
     def forward_request(self, call: types.Call, wire: types.WireRequest) -> Any:
@@ -106,7 +115,10 @@ def make_request(ask: str = "hi", *fields: str, key: str = ALICE, **members: Any
 
 @dataclass
 class Stage:
-    """The running gateway. `direct` counts the attempts of the direct way, `entries` are the recorded requests."""
+    """The running gateway. `entries` are the recorded requests.
+
+    `direct` counts the attempts that began without a task, `sent` those that were sent so.
+    """
 
     services: Services
     running: front.Running
@@ -117,6 +129,7 @@ class Stage:
     entries: list[Entry] = field(default_factory=list)
     recorded: asyncio.Condition = field(default_factory=asyncio.Condition)
     direct: int = 0
+    sent: int = 0
 
     @property
     def gate(self) -> Gate:
@@ -137,6 +150,21 @@ class Stage:
         async with self.recorded:
             await self.recorded.wait_for(lambda: len(self.entries) >= count)
         return self.entries
+
+    async def wait_for_bodies(self) -> None:
+        """Wait until the gateway waits for a body."""
+        rates = self.services.rates
+        if not len(rates):
+            added = asyncio.get_running_loop().create_future()
+            add = rates.add
+
+            def note(body: Any) -> None:
+                add(body)
+                rates.add = add  # type: ignore[method-assign]
+                added.set_result(None)
+
+            rates.add = note  # type: ignore[method-assign]
+            await added
 
     def list_rest(self) -> dict[str, int]:
         """What requests have left behind; {} after a complete clean-up. The timer of all arriving bodies ends itself later."""
@@ -214,7 +242,9 @@ def _watch(stage: Stage) -> None:
 
     def begin(attempt: DirectAttempt) -> bool:
         stage.direct += 1
-        return _BEGIN(attempt)
+        is_sent = _BEGIN(attempt)
+        stage.sent += is_sent
+        return is_sent
 
     def note(entry: Entry) -> None:
         add(entry)

@@ -155,8 +155,8 @@ def begin_call(call: Call, outgoing: UpstreamRequest) -> HttpResponse | None:
         response: HttpResponse | None = call.pool.client().begin_post(
             outgoing.url, outgoing.headers, body, usual, partial(check_host, call, outgoing)
         )
-    except (ContractError, HttpClientError, ValueError):
-        return None
+    except Exception:
+        return None  # `call_upstream` raises it again, where the lane finds whose fault it is
     return response
 
 

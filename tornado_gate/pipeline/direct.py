@@ -7,11 +7,11 @@ on where these have stopped: with the steps of `pipeline.py`.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from tornado_gate.admission.estimates import begin_charge
-from tornado_gate.errors import GateError
 from tornado_gate.http import upstream
 from tornado_gate.http.client.response import HttpResponse
 from tornado_gate.pipeline import pipeline, whole_answers
@@ -68,7 +68,7 @@ class DirectAttempt:
     _response: HttpResponse | None = None
     _events: AsyncIterator[StreamEvent] | None = None
     _reply: Reply | None = None
-    _failure: GateError | None = None
+    _failure: BaseException | None = None
     _begun_at: float | None = None
     _is_streamed = False
     _slot: int | None = None
@@ -100,7 +100,7 @@ class DirectAttempt:
         begin_charge(call, self._wire, None)
         try:
             outgoing = self._prepare_verbatim() if plan.is_verbatim else self._prepare_translated()
-        except GateError as error:
+        except (Exception, asyncio.CancelledError) as error:  # `run` raises it, and closes what hooks have opened
             self._failure = error
             return False
         if outgoing is None or outgoing.context is not None or not self.closing.is_empty:
@@ -157,7 +157,7 @@ class DirectAttempt:
             return None
         try:
             reply = self._forward(incoming) if self.plan.is_verbatim else self._translate(incoming)
-        except GateError as error:
+        except (Exception, asyncio.CancelledError) as error:
             self._failure = error
             return None
         return reply if self.closing.is_empty else None
@@ -262,4 +262,6 @@ class DirectAttempt:
             return await pipeline.run_verbatim_lane(gate, call, once, plan.lane, forwarded, self._outgoing)
         if inspect.isawaitable(request):
             request = await request
+        if request is not None and self._outgoing is not None:
+            return await pipeline.run_translated(gate, call, plan.wire_format, plan.provider, request, self._outgoing)
         return await pipeline.run_common_lane(gate, call, once, plan.provider, request)

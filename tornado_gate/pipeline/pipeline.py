@@ -288,6 +288,23 @@ async def _run_common_lane(
     return await finish_common_lane(gate, call, wire_format, used, request, incoming, deadlines)
 
 
+async def run_translated(
+    gate: Gate,
+    call: Call,
+    wire_format: FormatLane,
+    used: ConfiguredProvider,
+    request: Request,
+    outgoing: UpstreamRequest | Awaitable[UpstreamRequest],
+) -> PreparedAnswer:
+    """Steps 5 and 6 in the common lane, with `outgoing`, the result of step 4 for `request`."""
+    if not isinstance(outgoing, UpstreamRequest):
+        outgoing = await outgoing
+    deadlines = make_deadlines(call, streaming=bool(getattr(request, "stream", False)))
+    call.progress.send()
+    incoming = await deadlines.wait_for_first_event(used.usable_lane.call_upstream(call, outgoing))
+    return PreparedAnswer(call, await finish_common_lane(gate, call, wire_format, used, request, incoming, deadlines))
+
+
 async def finish_common_lane(
     gate: Gate,
     call: Call,

@@ -55,33 +55,40 @@ class Plan(Value, frozen=True, kw_only=True):
     stream_seconds: float
 
 
+Scope = dict[str, Plan | None]
+"""Plans by the requested names of models; None for a model whose requests have no plan."""
+
+
 class Plans:
-    """The plans of the current snapshot."""
+    """The plans of the current snapshot, in scopes: by what a key may use. Connections keep the scope of their last head."""
 
     def __init__(self, pools: ProviderPools) -> None:
         self._pools = pools
-        self._scopes: dict[tuple[Any, ...], dict[str, Plan | None]] = {}
+        self._scopes: dict[tuple[Any, ...], Scope] = {}
+        self._filled: list[Scope] = []
+        """Scopes that have plans, even if they belong to an earlier snapshot."""
         self._count = 0
 
     def clear(self) -> None:
-        """Forget the plans, because the snapshot is another one, or there are too many."""
-        for scope in self._scopes.values():
-            scope.clear()  # handlers refer to it
+        """Forget all plans, because the snapshot is another one, or because there are too many. New scopes follow."""
+        for scope in self._filled:
+            scope.clear()
+        self._filled.clear()
         self._scopes.clear()
         self._count = 0
 
-    def find_scope(self, served: ServedRoute, caller: Caller) -> dict[str, Plan | None]:
+    def find_scope(self, served: ServedRoute, caller: Caller) -> Scope:
         """Return the plans of a route for keys that may use what `caller` may use, by the requested names of models."""
         route = served.route
         key = (served.format, route.method, route.path, caller.models, caller.operations)
         scope = self._scopes.get(key)
         if scope is None:
+            if len(self._scopes) >= MAX_PLANS:
+                self.clear()
             scope = self._scopes[key] = {}
         return scope
 
-    def add(
-        self, scope: dict[str, Plan | None], snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str
-    ) -> Plan | None:
+    def add(self, scope: Scope, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str) -> Plan | None:
         """Make the plan for the requested name `model`, and keep it in `scope`. Return None if its requests have none.
 
         Raises as `TargetTable.select_targets`.
@@ -89,6 +96,8 @@ class Plans:
         plan = make_plan(self._pools, snapshot, served, caller, model)
         if self._count >= MAX_PLANS:
             self.clear()
+        if not scope:
+            self._filled.append(scope)
         self._count += 1
         scope[model] = plan
         return plan

@@ -25,7 +25,7 @@ from tornado_gate.ledger.costs import format_usd
 from tornado_gate.pipeline.calls import CallerServices
 from tornado_gate.pipeline.direct import DirectAttempt, may_begin
 from tornado_gate.pipeline.model_names import find_plain_name
-from tornado_gate.pipeline.plans import Plan
+from tornado_gate.pipeline.plans import Plan, Scope
 from tornado_gate.pipeline.pricing import compute_answer_cost
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers import common
@@ -39,9 +39,9 @@ from tornado_gate.types.call import LazyExitStack
 
 
 class KnownHead:
-    """What requests with the same head, apart from the length of their body, have in common. Holds no key.
+    """What requests with the same head, apart from the length of their body, have in common.
 
-    `headers` are those for plugins. `request_id` is the caller's own id, or "". `body_bytes` is the length in `headers`.
+    `headers` are those for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is the length in `headers`.
     """
 
     __slots__ = (
@@ -70,7 +70,7 @@ class KnownHead:
         self.request_id = handler.request_id if lowered.get("x-request-id") == handler.request_id else ""
         self.strict = lowered.get("x-gate-strict") == "1"
         self.services = services
-        self.plans: dict[str, Plan | None] = handler.gate.plans.find_scope(handler.matched.served, caller)
+        self.plans: Scope = handler.gate.plans.find_scope(handler.matched.served, caller)
 
     def get_headers(self, body_bytes: int) -> Mapping[str, str]:
         """Return the headers for plugins of a request with a body of this length."""
@@ -103,6 +103,7 @@ def remember_head(handler: DirectAnswerHandler) -> KnownHead | None:
         or handler.caller.addresses
         or snapshot.guards.lanes
         or snapshot.config.cors.origins
+        or snapshot is not handler.gate.snapshot  # its plans would be those of another one
         or not isinstance(handler.request.headers, HeaderFields)
     ):
         return None
@@ -279,13 +280,14 @@ class DirectAnswerHandler(AnswerHandler):
             self._end_usually()
             return
         self.headers = self.make_first_headers()
-        self._describe(call, reply)
-        self._add_cost(call)
         try:
+            self._describe(call, reply)
+            self._add_cost(call)
             self.end(body.data)
         except StreamClosedError:
             self.outcome = "aborted"
-        self._stop_running()
+        finally:
+            self._stop_running()
         self._end_exchange()
 
     def _end_usually(self) -> None:
@@ -293,10 +295,12 @@ class DirectAnswerHandler(AnswerHandler):
         gate = self.gate
         self.finished, self.is_open = True, False
         gate.overload.leave(self.caller.account)
-        common.record_request(self)
-        self.wire = None
-        gate.requests.running.discard(self)
-        gate.requests.end(self.snapshot)
+        try:
+            common.record_request(self)
+        finally:
+            self.wire = None
+            gate.requests.running.discard(self)
+            gate.requests.end(self.snapshot)
 
     def _send_with_usual_head(self, call: Call, reply: Reply, data: bytes) -> bool:
         """Write a reply whose head has the usual fields only. Return False, without an effect, for any other."""

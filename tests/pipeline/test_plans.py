@@ -1,0 +1,208 @@
+"""Plans live as long as their configuration, are bounded, and belong to what a key may use."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections import deque
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import front
+from tests.support.direct import ALICE, BOB, KEYS, NARROW, PROVIDER_KEY, Stage, echo, make_request, serving
+from tests.support.front import Answer
+from tests.support.gates import model
+from tornado_gate.config.model import ModelEntry, ModelTarget, Secret
+from tornado_gate.pipeline import plans
+from tornado_gate.pipeline.plans import Plan
+from tornado_gate.types import Caller
+from tornado_gate.types.value import replace
+
+RENAMED = {"m": ModelEntry(name="m", targets=(ModelTarget(provider="sender", model="renamed"),))}
+
+
+def play(folder: Path, test: Callable[[Stage], Coroutine[Any, Any, None]], **rest: Any) -> None:
+    async def check() -> None:
+        async with serving(folder, echo(), **rest) as stage:
+            await test(stage)
+
+    front.run("httptools", check())
+
+
+def list_plans() -> list[Plan]:
+    return [value for value in gc.get_objects() if type(value) is Plan]
+
+
+async def ask(client: front.Client, request: bytes) -> Answer:
+    await client.send(request)
+    return await client.answer()
+
+
+def test_the_number_of_plans_is_bounded_on_one_connection_and_on_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans, "MAX_PLANS", 8)
+
+    async def test(stage: Stage) -> None:
+        before = len(list_plans())
+        first, second = await stage.running.connect(), await stage.running.connect()
+        for number in range(30):
+            for client, key in ((first, ALICE), (second, BOB)):
+                answer = await ask(client, make_request(model=f"any-{number}", key=key))
+                assert answer.headers["X-Gate-Model"] == str(number)
+            assert len(list_plans()) - before <= 8
+        await first.close()
+        await second.close()
+        assert stage.direct == 60
+
+    play(tmp_path, test)
+
+
+def test_the_number_of_scopes_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "MAX_PLANS", 8)
+
+    async def test(stage: Stage) -> None:
+        snapshot, table = stage.gate.snapshot, stage.gate.plans
+        served = snapshot.routes.find_exclusive("POST", "/plain").served
+        scopes = [table.find_scope(served, Caller(id="k", account="a", models=(str(number),))) for number in range(50)]
+        assert len(table._scopes) <= 8
+        assert all(scopes[-1] is not scope for scope in scopes[:-1])
+
+    play(tmp_path, test)
+
+
+def test_plans_go_with_their_configuration_even_if_connections_stay(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        before = len(list_plans())
+        client = await stage.running.connect()
+        assert (await ask(client, make_request())).headers["X-Gate-Model"] == "m"
+        assert len(list_plans()) == before + 1
+        stage.reload(models=RENAMED)
+        assert len(list_plans()) == before
+        assert (await ask(client, make_request())).headers["X-Gate-Model"] == "renamed"
+        assert (await ask(client, make_request())).headers["X-Gate-Model"] == "renamed"
+        assert len(list_plans()) == before + 1
+        await client.close()
+
+    play(tmp_path, test)
+
+
+def test_a_request_that_began_before_a_reload_makes_no_plan_for_the_new_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its key was read from the database, and meanwhile the configuration has changed."""
+
+    async def test(stage: Stage) -> None:
+        callers = stage.gate.callers
+        is_reading, may_go_on = asyncio.Event(), asyncio.Event()
+
+        async def authenticate(digest: bytes) -> Caller:
+            is_reading.set()
+            await may_go_on.wait()
+            return find(digest)
+
+        find = callers.find_cached
+        with monkeypatch.context() as patch:
+            patch.setattr(callers, "find_cached", lambda _digest: None)
+            patch.setattr(callers, "authenticate_digest", authenticate)
+            client = await stage.running.connect()
+            await client.send(make_request())
+            await is_reading.wait()
+        stage.reload(models=RENAMED)
+        may_go_on.set()
+        assert (await client.answer()).headers["X-Gate-Model"] == "m"
+        await client.close()
+        [answer] = await stage.running.ask(make_request())
+        assert answer.headers["X-Gate-Model"] == "renamed"
+
+    play(tmp_path, test)
+
+
+def test_a_body_may_come_after_its_configuration_was_replaced(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        client = await stage.running.connect()
+        assert (await ask(client, make_request())).status == 200
+        head, _, body = make_request("later").partition(b"\r\n\r\n")
+        await client.send(head + b"\r\n\r\n")
+        await stage.wait_for_bodies()
+        entry = stage.config.providers["sender"]
+        stage.reload(models=RENAMED, providers={"sender": replace(entry, api_key=Secret("another-key-0123456789"))})
+        await client.send(body)
+        answer = await client.answer()
+        assert (answer.status, answer.headers["X-Gate-Model"]) == (200, "m")
+        answer = await ask(client, make_request())
+        assert (answer.status, answer.headers["X-Gate-Model"]) == (200, "renamed")
+        await client.close()
+
+    play(tmp_path, test)
+
+
+def test_a_key_never_uses_the_plan_of_a_key_that_may_do_more(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        other = replace(
+            KEYS[2], name="nothing", key=Secret("nobod-key-0123456789"), operations=("embeddings",), models=()
+        )
+        stage.reload(keys=(*KEYS, other))
+        for _ in range(2):
+            answers = await stage.running.ask(
+                make_request(key=ALICE),
+                make_request(model="other", key=NARROW),
+                make_request(key=NARROW),
+                make_request(model="other", key=NARROW),
+                make_request(key=ALICE, model="other"),
+                make_request(key="nobod-key-0123456789"),
+            )
+            assert [answer.status for answer in answers] == [200, 200, 403, 200, 200, 403]
+
+    play(tmp_path, test)
+
+
+def test_plans_hold_no_key_of_a_caller(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        await stage.running.ask(make_request(key=ALICE), make_request(model="other", key=NARROW))
+        texts = [text for plan in list_plans() for text in find_texts(plan)]
+        assert "sender" in texts
+        assert PROVIDER_KEY in texts, "the search finds texts of plans"
+        assert not any(key[:10] in text for text in texts for key in (ALICE, NARROW))
+
+    play(tmp_path, test)
+
+
+def find_texts(plan: Plan) -> list[str]:
+    """The texts that a plan refers to, without those of plugins, modules and the pool's loop."""
+    seen, texts = {id(plan)}, []
+    queue = deque(getattr(plan, name) for name in ("model", "facts", "target", "operation", "marks"))
+    while queue:
+        value = queue.popleft()
+        if id(value) in seen or isinstance(value, type):
+            continue
+        seen.add(id(value))
+        if isinstance(value, (str, bytes)):
+            texts.append(value if isinstance(value, str) else value.decode("latin-1"))
+        queue.extend(gc.get_referents(value))
+    return texts
+
+
+def test_the_general_way_serves_what_has_a_choice(tmp_path: Path) -> None:
+    """Two targets, retries, limits of the key: each request is served without a plan."""
+    choices = {
+        "two": model("two", "sender", "sender"),
+        "m": model("m", "sender"),
+    }
+
+    async def test(stage: Stage) -> None:
+        stage.reload(models=choices, keys=(KEYS[0], replace(KEYS[1], requests_per_minute=100)))
+        answers = await stage.running.ask(
+            *[make_request(model="two")] * 2,
+            *[make_request(key=BOB)] * 2,
+            make_request("hi", "x-gate-stream: failover=no"),
+        )
+        assert [answer.status for answer in answers[:4]] == [200] * 4
+        assert stage.direct == 0
+        assert (await stage.running.ask(make_request()))[0].status == 200
+        assert stage.direct == 1
+
+    play(tmp_path, test)
