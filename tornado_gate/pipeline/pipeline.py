@@ -321,7 +321,7 @@ async def finish_common_lane(
     if reply is None:
         events = check_response(call, provider, request, events, deadlines)
         return await finish_events(gate, call, wire_format, used, request, events, deadlines)
-    if whole_answers.is_complete(reply):
+    if isinstance(reply.chunks, BufferedBody):
         deadlines.stop()
         return reply
     return await finish_reply(gate, call, wire_format, reply, deadlines)

@@ -269,6 +269,8 @@ def call_upstream(call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, 
 
 @provider_impl
 def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    if isinstance(request, ChatRequest):
+        return _translate_chat(call, request, incoming)
     if isinstance(request, VideoRequest | VideoPoll | VideoCancel):
         from tornado_gate_openai.provider import videos
 
@@ -281,8 +283,10 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
         from tornado_gate_openai.provider import counts
 
         return counts.parse_events(call, incoming)
-    if not isinstance(request, ChatRequest):
-        raise TypeError(f"a response to {type(request).__name__} is not translated")
+    raise TypeError(f"a response to {type(request).__name__} is not translated")
+
+
+def _translate_chat(call: Call, request: ChatRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     facts: OpenAISettings = call.target.settings
     model = call.target.upstream_model
     responses = facts.choose_api(model, request) == "responses"
