@@ -151,6 +151,8 @@ def forward_answer(call: Call, adapter: StreamAdapter, request: VerbatimRequest,
     A `BufferedBody` is read immediately: raises GateError if it is an error.
     """
     content_type = incoming.headers.get("content-type", "")
+    if content_type == JSON and not request.stream and adapter.stream_type is EVENTS:  # nearly all whole bodies
+        return Reply(content_type=JSON, chunks=forward_body(call, adapter, request, incoming))
     kind = JSON if content_type == JSON else media_type(content_type)
     is_declared = kind == EVENT_STREAM or (
         adapter.stream_type is not EVENTS and kind == media_type(adapter.stream_type)
@@ -180,8 +182,9 @@ def forward_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     """Return the chunks of a whole body. For a `BufferedBody`, return a `BufferedBody`, and raise an error immediately."""
-    if isinstance(incoming.chunks, BufferedBody):
-        return BufferedBody(_read_body(call, adapter, request, incoming.chunks.data))
+    chunks = incoming.chunks
+    if isinstance(chunks, BufferedBody):
+        return BufferedBody(_read_body(call, adapter, request, chunks.data))
     return _forward_body(call, adapter, request, incoming)
 
 
@@ -201,14 +204,15 @@ def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw
     except orjson.JSONDecodeError as error:
         raise invalid_json_error(call.target.provider) from error
     sent = adapter.read_body(call, request, raw, body)
-    _measure_body(call.meter, adapter, body)
+    if call.meter.measures_text:
+        _measure_body(call.meter, adapter, body)
     return sent
 
 
 def _measure_body(meter: Meter, adapter: StreamAdapter, body: Any) -> None:
     """Count the text of a whole body, if its upstream has reported no usage."""
     usage = meter.usage
-    if meter.measures_text and (usage is None or not usage.output_tokens):
+    if usage is None or not usage.output_tokens:
         member = adapter.produced_member
         produced = body.get(member) if member and isinstance(body, dict) else body
         meter.add_text(1, count_text_values(produced))
@@ -221,7 +225,8 @@ async def _stream_body(
     raw = await incoming.read()
     body = load_upstream_json(raw, call.target.provider)
     adapter.read_body(call, request, raw, body)
-    _measure_body(call.meter, adapter, body)
+    if call.meter.measures_text:
+        _measure_body(call.meter, adapter, body)
     async for chunk in adapter.render_stream(call, request, body):
         yield chunk
 
