@@ -153,7 +153,7 @@ class Lane:
         release_manager(manager)
 
     def call(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
-        """Call a hook and check that its result is of `kind`."""
+        """Call a hook other than `translate_request`, and check that its result is of `kind`."""
         try:
             result = self.hooks[hook](**arguments)
         except (GateError, ConfigError, asyncio.CancelledError):
@@ -162,8 +162,8 @@ class Lane:
             raise self.record_exception(error, hook) from error
         if not isinstance(result, kind):
             raise self._make_kind_error(hook, result)
-        if hook in self.checked:
-            self._check_fields(hook, result)
+        if hook in self.checked and (wrong := find_wrong_field(result)):
+            raise self._make_value_error(hook, wrong)
         return result
 
     async def invoke_async(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
@@ -220,7 +220,10 @@ class Lane:
     def _check_fields(self, hook: str, result: Any) -> None:
         wrong = find_wrong_field(result, inside=hook != "translate_request")
         if wrong:
-            raise self.contract_error(f"{hook} returned a wrong value: {wrong}")
+            raise self._make_value_error(hook, wrong)
+
+    def _make_value_error(self, hook: str, wrong: str) -> PluginError:
+        return self.contract_error(f"{hook} returned a wrong value: {wrong}")
 
     def record_exception(self, error: BaseException, where: str) -> GateError:
         """Log an exception of the plugin, or of a wrapper around it, and return the PluginError for it."""

@@ -204,7 +204,8 @@ def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw
     except orjson.JSONDecodeError as error:
         raise invalid_json_error(call.target.provider) from error
     sent = adapter.read_body(call, request, raw, body)
-    if call.meter.measures_text:
+    usage = call.meter.usage
+    if usage is None or not usage.output_tokens:
         _measure_body(call.meter, adapter, body)
     return sent
 
@@ -212,7 +213,7 @@ def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw
 def _measure_body(meter: Meter, adapter: StreamAdapter, body: Any) -> None:
     """Count the text of a whole body, if its upstream has reported no usage."""
     usage = meter.usage
-    if usage is None or not usage.output_tokens:
+    if meter.measures_text and (usage is None or not usage.output_tokens):
         member = adapter.produced_member
         produced = body.get(member) if member and isinstance(body, dict) else body
         meter.add_text(1, count_text_values(produced))
@@ -225,8 +226,7 @@ async def _stream_body(
     raw = await incoming.read()
     body = load_upstream_json(raw, call.target.provider)
     adapter.read_body(call, request, raw, body)
-    if call.meter.measures_text:
-        _measure_body(call.meter, adapter, body)
+    _measure_body(call.meter, adapter, body)
     async for chunk in adapter.render_stream(call, request, body):
         yield chunk
 

@@ -66,9 +66,8 @@ def find_wrong_field(value: msgspec.Struct, *, inside: bool = True) -> str:
     """
     checks = _CHECKS.get(type(value)) or _make_checks(type(value))
     shadow = checks.whole if inside else checks.fields
-    read, convert, kind, _ = shadow
     try:
-        convert(read(value), kind)
+        shadow.convert(shadow.read(value), shadow.kind)
     except msgspec.ValidationError as error:
         return _name_field(value, checks, shadow, str(error))
     return _look_inside(value, checks) if inside and checks.has_inside else ""
