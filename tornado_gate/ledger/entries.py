@@ -262,5 +262,7 @@ def find_end_user(body: Mapping[str, Any]) -> str:
     user = body.get("safety_identifier") or body.get("user")
     if user is None:
         metadata = body.get("metadata")
+        if metadata is None:
+            return ""
         user = metadata.get("user_id") if isinstance(metadata, Mapping) else None
     return user[:TEXT_BYTES] if isinstance(user, str) else ""

@@ -151,6 +151,8 @@ def forward_answer(call: Call, adapter: StreamAdapter, request: VerbatimRequest,
     A `BufferedBody` is read immediately: raises GateError if it is an error.
     """
     content_type = incoming.headers.get("content-type", "")
+    if content_type == JSON and not request.stream and adapter.stream_type is EVENTS:  # nearly all whole bodies
+        return Reply(content_type=JSON, chunks=forward_body(call, adapter, request, incoming))
     kind = JSON if content_type == JSON else media_type(content_type)
     is_declared = kind == EVENT_STREAM or (
         adapter.stream_type is not EVENTS and kind == media_type(adapter.stream_type)
@@ -180,8 +182,9 @@ def forward_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     """Return the chunks of a whole body. For a `BufferedBody`, return a `BufferedBody`, and raise an error immediately."""
-    if isinstance(incoming.chunks, BufferedBody):
-        return BufferedBody(_read_body(call, adapter, request, incoming.chunks.data))
+    chunks = incoming.chunks
+    if isinstance(chunks, BufferedBody):
+        return BufferedBody(_read_body(call, adapter, request, chunks.data))
     return _forward_body(call, adapter, request, incoming)
 
 
@@ -201,7 +204,9 @@ def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw
     except orjson.JSONDecodeError as error:
         raise invalid_json_error(call.target.provider) from error
     sent = adapter.read_body(call, request, raw, body)
-    _measure_body(call.meter, adapter, body)
+    usage = call.meter.usage
+    if usage is None or not usage.output_tokens:
+        _measure_body(call.meter, adapter, body)
     return sent
 
 

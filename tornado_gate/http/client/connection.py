@@ -21,7 +21,6 @@ from tornado_gate.http.client.head import (
     HEADER_NAMES,
     IDLE_SECONDS,
     announces_body,
-    intern_header_name,
     parse_idle_seconds,
 )
 from tornado_gate.http.client.request import Origin
@@ -348,9 +347,9 @@ class ClientConnection(asyncio.Protocol):
         headers = self._headers
         if headers is None:
             return  # a trailer
-        key = HEADER_NAMES.get(name) or intern_header_name(name)
+        key = HEADER_NAMES[name]
         text = value.decode("utf-8", "surrogateescape").strip()
-        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        headers[key] = text if key not in headers else f"{headers[key]}, {text}"
 
     def on_headers_complete(self) -> None:
         answer, parser = self._answer, self._parser
