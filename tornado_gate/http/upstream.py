@@ -182,6 +182,30 @@ def take_whole_response(call: Call, outgoing: UpstreamRequest, answer: HttpRespo
     return UpstreamResponse(headers=answer.headers, chunks=BufferedBody(body), provider=call.target.provider)
 
 
+def take_stream(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse | None:
+    """Return a stream of events whose head has arrived, in the usual case: a 200 without compression. Else None: call `end_call`.
+
+    The caller of this function closes the response, and releases its reader, with `end_answer`.
+    """
+    headers = answer.headers
+    content_type = headers.get("content-type", "")
+    if (
+        answer.status != 200
+        or not content_type.startswith("text/event-stream")
+        or not content_type.isascii()
+        or answer.is_compressed
+    ):
+        return None
+    try:
+        answer.limit_size(_choose_size_bound(call, outgoing, headers))
+    except HttpClientError:
+        return None
+    provider = call.target.provider
+    answer.explain = partial(connection_error, provider, answered=True)
+    reader = call.pool.large_responses.open_reader(call.caller.account)
+    return UpstreamResponse(headers=headers, chunks=answer, provider=provider, reader=reader)
+
+
 async def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse:
     """Return the upstream's response when its head has arrived. Raises as `call_upstream`."""
     provider = call.target.provider
@@ -205,14 +229,15 @@ async def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) 
             status=answer.status, headers=answer.headers, chunks=BufferedBody(body), provider=provider
         )
     reader = call.pool.large_responses.open_reader(call.caller.account)
-    call.closing.callback(_end_answer, answer, reader)
+    call.closing.callback(end_answer, answer, reader)
     answer.explain = partial(connection_error, provider, answered=True)
     return UpstreamResponse(
         status=answer.status, headers=answer.headers, chunks=answer, provider=provider, reader=reader
     )
 
 
-def _end_answer(answer: HttpResponse, reader: LargeResponseReader) -> None:
+def end_answer(answer: HttpResponse, reader: LargeResponseReader) -> None:
+    """Close a response and release the memory that its reader has counted."""
     answer.close()
     reader.release()
 

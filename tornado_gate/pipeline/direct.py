@@ -1,8 +1,9 @@
 """The first attempt of a request that has a plan: everything up to the upstream's response without a task, because nothing waits.
 
 `begin` runs steps 3 to 5 of `pipeline.py` as far as none of them waits, and returns when the request is sent. `finish` makes the
-reply of a response that has arrived whole. Whatever needs waiting, and every failure, is left to `run`, a coroutine, which goes
-on where these have stopped: with the steps of `pipeline.py`.
+reply of a response that has arrived whole. A stream of events gets a `StreamPump`, unless something other than steps processes
+its chunks. Whatever needs waiting, and every failure, is left to `run`, a coroutine, which goes on where these have stopped: with
+the steps of `pipeline.py`.
 """
 
 from __future__ import annotations
@@ -13,18 +14,28 @@ from tornado_gate.admission.estimates import begin_charge
 from tornado_gate.errors import GateError
 from tornado_gate.http import upstream
 from tornado_gate.http.client.response import HttpResponse
-from tornado_gate.pipeline import pipeline
+from tornado_gate.pipeline import metering, pipeline
 from tornado_gate.pipeline.attempts import end_failed, make_deadlines, note_begun
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.own_links import MARK
 from tornado_gate.pipeline.pipeline import PreparedAnswer
 from tornado_gate.pipeline.plans import Plan
 from tornado_gate.pipeline.request_cache import RequestCache
+from tornado_gate.pipeline.stream_pump import StreamPump
+from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS
-from tornado_gate.types import BufferedBody, Call, Reply, UpstreamRequest, VerbatimRequest, WireRequest
+from tornado_gate.types import (
+    BufferedBody,
+    Call,
+    Reply,
+    UpstreamRequest,
+    UpstreamResponse,
+    VerbatimRequest,
+    WireRequest,
+)
 from tornado_gate.types.call import LazyExitStack
 
 
@@ -47,12 +58,12 @@ class DirectAttempt:
 
     __slots__ = (
         "_begun_at",
+        "_deadlines",
         "_failure",
         "_forwarded",
         "_gate",
         "_on_change",
         "_outgoing",
-        "_reply",
         "_response",
         "_slot",
         "_wheel",
@@ -60,6 +71,8 @@ class DirectAttempt:
         "call",
         "closing",
         "plan",
+        "pump",
+        "reply",
     )
 
     def __init__(
@@ -84,7 +97,9 @@ class DirectAttempt:
         self._forwarded: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = None
         self._outgoing: UpstreamRequest | Awaitable[UpstreamRequest] | None = None
         self._response: HttpResponse | None = None
-        self._reply: Reply | None = None
+        self._deadlines: Deadlines | None = None
+        self.pump: StreamPump | None = None
+        self.reply: Reply | None = None
         self._failure: GateError | None = None
         self._begun_at: float | None = None
         self._slot: int | None = None
@@ -119,7 +134,7 @@ class DirectAttempt:
         return True
 
     def finish(self) -> Reply | None:
-        """Return the reply if the response has arrived whole. Return None if `run` must go on."""
+        """Return the reply if the response has arrived whole, or has a `pump`. Return None if `run` must go on."""
         self._stop_waiting()
         call, forwarded, outgoing, response = self.call, self._forwarded, self._outgoing, self._response
         if self._failure is not None or response is None:
@@ -127,6 +142,8 @@ class DirectAttempt:
         assert isinstance(forwarded, VerbatimRequest)
         assert isinstance(outgoing, UpstreamRequest)
         try:
+            if forwarded.stream and (incoming := upstream.take_stream(call, outgoing, response)) is not None:
+                return self._open_stream(forwarded, incoming, response)
             incoming = upstream.take_whole_response(call, outgoing, response)
             if incoming is None:
                 return None
@@ -135,10 +152,39 @@ class DirectAttempt:
             self._failure = error
             return None
         if forwarded.issued is not None or type(reply.chunks) is not BufferedBody or not self.closing.is_empty:
-            self._reply = reply
+            self.reply = reply
             return None
         outcomes.note_success(self._gate.health, call)
         return reply
+
+    def _open_stream(
+        self, forwarded: VerbatimRequest, incoming: UpstreamResponse, response: HttpResponse
+    ) -> Reply | None:
+        """Return the reply for a stream that has begun, with its pump. Return None if its chunks have other parts than steps."""
+        call, plan, reader = self.call, self.plan, incoming.reader
+        deadlines = self._deadlines = self._make_deadlines()
+        chunks = deadlines.limit_gaps(response, plan.lane.as_plugin_error)
+        try:
+            reply = plan.wire_format.forward_response(call, forwarded, incoming.replace(chunks))
+        except GateError:
+            self.closing.callback(upstream.end_answer, response, reader)
+            raise
+        self.reply = reply
+        if (
+            reply.chunks is not chunks
+            or forwarded.issued is not None
+            or not reply.content_type.startswith("text/event-stream")
+            or not self.closing.is_empty
+        ):
+            self.closing.callback(upstream.end_answer, response, reader)
+            return None
+        stages.add_step(chunks, metering.OutcomeStep(self._gate.health, call, plan.wire_format))
+        self.pump = StreamPump(chunks, response, reader, deadlines)
+        return reply
+
+    def note_begun(self) -> None:
+        """The first chunk of the stream was read."""
+        note_begun(self._gate.health, self.call, None, NO_NEEDS)
 
     def on_timer(self) -> None:
         """The response has not begun in time. The timer wheel calls this."""
@@ -152,7 +198,9 @@ class DirectAttempt:
     def stop(self) -> None:
         """Close the connection to the upstream, unless the response is complete."""
         self._stop_waiting()
-        if self._response is not None:
+        if self.pump is not None:
+            self.pump.stop()
+        elif self._response is not None:
             self._response.close()
 
     def _stop_waiting(self) -> None:
@@ -167,13 +215,25 @@ class DirectAttempt:
         """Go on with the attempt, in a task. Raises as `pipeline.answer`."""
         self._stop_waiting()
         try:
-            answer = await self._run()
+            answer = await (self._run() if self.pump is None else self._read_on(self.pump))
         except BaseException as error:
             self._failure = None
             await end_failed(self._gate.health, self.call, error)
             raise
-        note_begun(self._gate.health, answer.call, None, NO_NEEDS)
+        if self.pump is None or not self.pump.begun:
+            note_begun(self._gate.health, answer.call, None, NO_NEEDS)
         return answer
+
+    async def _read_on(self, pump: StreamPump) -> PreparedAnswer:
+        """Go on with a stream that its pump has left."""
+        reply, deadlines = self.reply, self._deadlines
+        assert reply is not None
+        assert deadlines is not None
+        self.closing.callback(pump.stop)
+        if not pump.begun:
+            reading = pipeline.read_first_chunk(reply, self.plan.wire_format, pump.flow)
+            reply = await deadlines.wait_for_first_event(reading)
+        return PreparedAnswer(self.call, reply)
 
     async def _run(self) -> PreparedAnswer:
         if self._failure is not None:
@@ -188,9 +248,9 @@ class DirectAttempt:
             return await pipeline.run_verbatim_lane(gate, call, once, plan.lane, forwarded, outgoing)
         assert isinstance(forwarded, VerbatimRequest)
         assert isinstance(outgoing, UpstreamRequest)
-        deadlines = self._make_deadlines()
-        if self._reply is not None:
-            reply = await pipeline.finish_forwarding(gate, call, plan.wire_format, forwarded, self._reply, deadlines)
+        deadlines = self._deadlines or self._make_deadlines()
+        if self.reply is not None:
+            reply = await pipeline.finish_forwarding(gate, call, plan.wire_format, forwarded, self.reply, deadlines)
             return PreparedAnswer(call, reply)
         ending = plan.lane.end_call(call, outgoing, self._response)
         incoming = await deadlines.wait_for_first_event(ending)

@@ -2,7 +2,8 @@
 
 A `KnownHead` holds what such requests have in common. With the plan of the model (`pipeline/plans.py`) the request is sent to its
 upstream from the function that has received its body, and a response that arrives whole is written from the function that has
-received it. Everything else goes on in a task, as for any request: `AnswerHandler`.
+received it. So are the chunks of a stream (`pipeline/stream_pump.py`). Everything else goes on in a task, as for any request:
+`AnswerHandler`.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from tornado_gate.pipeline.plans import Plan
 from tornado_gate.pipeline.pricing import compute_answer_cost
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers import common
-from tornado_gate.server.handlers.answer import AnswerHandler, make_header_safe
+from tornado_gate.server.handlers.answer import AnswerHandler, KeepAliveWriter, make_header_safe, make_unread_error
 from tornado_gate.server.handlers.authenticated import EMPTY_MAPPING, remove_keys
 from tornado_gate.server.handlers.exchange import CallerRequest, format_date_header
 from tornado_gate.server.services import Services
+from tornado_gate.streams.events import join_frames
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import BufferedBody, Call, Caller, Reply, WireRequest
 from tornado_gate.types.call import LazyExitStack
@@ -106,6 +108,7 @@ class DirectAnswerHandler(AnswerHandler):
 
     known: KnownHead | None = None
     attempt: DirectAttempt | None = None
+    _pings: KeepAliveWriter | None = None  # while a stream is open
 
     def __init__(
         self,
@@ -253,6 +256,8 @@ class DirectAnswerHandler(AnswerHandler):
             reply = attempt.finish()
             if reply is None:
                 self._go_on()
+            elif attempt.pump is not None:
+                attempt.pump.start(self)
             else:
                 self.attempt = None
                 self._send_whole(attempt, reply)
@@ -275,8 +280,12 @@ class DirectAnswerHandler(AnswerHandler):
 
     def interrupt(self, error: GateError) -> None:
         """End the response with `error`, because the gateway shuts down."""
-        if self.attempt is not None and self.work is None and not self.finished:
-            self.fail(error)
+        attempt = self.attempt
+        if attempt is not None and self.work is None and not self.finished:
+            if attempt.pump is not None and attempt.pump.begun:
+                attempt.pump.interrupt(error)
+            else:
+                self.fail(error)
         else:
             super().interrupt(error)
 
@@ -286,6 +295,8 @@ class DirectAnswerHandler(AnswerHandler):
         if attempt is not None:
             attempt.stop()
             self._stop_running()
+        if self._pings is not None:
+            self._stop_stream()
         super().release()
 
     def _stop_running(self) -> None:
@@ -348,3 +359,64 @@ class DirectAnswerHandler(AnswerHandler):
         self.sent_bytes = len(data)
         self.headers_written = True
         return True
+
+    # Sending a stream: the interface `stream_pump.StreamReceiver`
+
+    def send_chunks(self, chunks: list[bytes]) -> Awaitable[None] | None:
+        """Write chunks of a stream, the first ones after its head."""
+        waiting = None
+        for chunk in chunks if len(chunks) == 1 else join_frames(chunks):
+            if not self.headers_written:
+                self._begin_stream()
+            waiting = self.write(chunk)
+        return waiting
+
+    def _begin_stream(self) -> None:
+        """Set the head of a stream, whose first chunk was read."""
+        attempt = self.attempt
+        assert attempt is not None
+        call, reply = attempt.call, attempt.reply
+        attempt.note_begun()
+        call.progress.begin_response(time.monotonic() - self.started)
+        self.headers = self.make_first_headers()
+        self._describe(call, reply)
+        self.written_at = time.monotonic()
+        self._pings = KeepAliveWriter(self, reply.keep_alive, self.snapshot.config.server.keep_alive_seconds)
+        self.gate.metrics.requests.count_stream_opened()
+
+    def _stop_stream(self) -> None:
+        pings, self._pings = self._pings, None
+        if pings is not None:
+            pings.stop()
+            self.gate.metrics.requests.count_stream_closed()
+
+    def end_stream(self, chunks: list[bytes], error: BaseException | None) -> None:
+        """Write the last chunks of a stream, and end the request, with an error that its format has not rendered."""
+        try:
+            if chunks:
+                self.send_chunks(chunks)
+            if error is not None:
+                raise error
+            self.end()
+        except GateError as failure:
+            self.fail_late(failure)
+        except StreamClosedError:
+            self.outcome = "aborted"
+        except Exception:
+            self.log_exception()
+            self.fail_late(InternalError())
+        self._end_exchange()
+
+    def leave_stream(self) -> None:
+        """Go on with a stream in a task."""
+        self._stop_stream()
+        self._go_on()
+
+    def report_unread(self) -> GateError:
+        """Return the error for a caller who has not read the stream in time."""
+        assert self.call is not None
+        return make_unread_error(self.call)
+
+    def fail_unexpectedly(self) -> None:
+        """Send an InternalError for the exception that is being handled."""
+        self._fail_unexpectedly()
