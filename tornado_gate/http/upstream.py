@@ -30,9 +30,10 @@ from tornado_gate.http.client.faults import (
 )
 from tornado_gate.http.client.pool import HttpClient
 from tornado_gate.http.client.response import HttpResponse, SizeBound
-from tornado_gate.http.large_responses import LargeResponseReader, LargeResponses
+from tornado_gate.http.large_responses import LargeResponses
 from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import replace
+from tornado_gate.types.wire import ResponseReader
 
 if TYPE_CHECKING:
     import aiohttp
@@ -236,10 +237,11 @@ async def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) 
     )
 
 
-def end_answer(answer: HttpResponse, reader: LargeResponseReader) -> None:
-    """Close a response and release the memory that its reader has counted."""
+def end_answer(answer: HttpResponse, reader: ResponseReader | None) -> None:
+    """Close a response, and release the memory that its reader has counted."""
     answer.close()
-    reader.release()
+    if reader is not None:
+        reader.release()
 
 
 def add_reader(call: Call, incoming: UpstreamResponse) -> UpstreamResponse:

@@ -142,8 +142,10 @@ class DirectAttempt:
         assert isinstance(forwarded, VerbatimRequest)
         assert isinstance(outgoing, UpstreamRequest)
         try:
-            if forwarded.stream and (incoming := upstream.take_stream(call, outgoing, response)) is not None:
-                return self._open_stream(forwarded, incoming, response)
+            if forwarded.stream and self._may_pump(forwarded):
+                incoming = upstream.take_stream(call, outgoing, response)
+                if incoming is not None:
+                    return self._open_stream(forwarded, incoming, response)
             incoming = upstream.take_whole_response(call, outgoing, response)
             if incoming is None:
                 return None
@@ -157,30 +159,30 @@ class DirectAttempt:
         outcomes.note_success(self._gate.health, call)
         return reply
 
+    def _may_pump(self, forwarded: VerbatimRequest) -> bool:
+        """Return whether the chunks of a stream need no wait: no wrapper sees them, and the upstream issues no objects."""
+        return forwarded.issued is None and not self.plan.wire_format.is_wrapped
+
     def _open_stream(
         self, forwarded: VerbatimRequest, incoming: UpstreamResponse, response: HttpResponse
     ) -> Reply | None:
         """Return the reply for a stream that has begun, with its pump. Return None if its chunks have other parts than steps."""
         call, plan, reader = self.call, self.plan, incoming.reader
-        deadlines = self._deadlines = self._make_deadlines()
-        chunks = deadlines.limit_gaps(response, plan.lane.as_plugin_error)
+        flow = stages.Flow[bytes](response)
         try:
-            reply = plan.wire_format.forward_response(call, forwarded, incoming.replace(chunks))
+            reply = plan.wire_format.forward_response(call, forwarded, incoming.replace(flow))
         except GateError:
             self.closing.callback(upstream.end_answer, response, reader)
             raise
         self.reply = reply
-        if (
-            reply.chunks is not chunks
-            or forwarded.issued is not None
-            or not reply.content_type.startswith("text/event-stream")
-            or not self.closing.is_empty
-        ):
-            self.closing.callback(upstream.end_answer, response, reader)
-            return None
-        stages.add_step(chunks, metering.OutcomeStep(self._gate.health, call, plan.wire_format))
-        self.pump = StreamPump(chunks, response, reader, deadlines)
-        return reply
+        if reply.chunks is flow and self.closing.is_empty and reply.content_type.startswith("text/event-stream"):
+            stages.add_step(flow, metering.OutcomeStep(self._gate.health, call, plan.wire_format))
+            self.pump = StreamPump(flow, response, reader, self._make_deadlines)
+            return reply
+        deadlines = self._deadlines = self._make_deadlines()
+        deadlines.limit_source(flow, plan.lane.as_plugin_error)
+        self.closing.callback(upstream.end_answer, response, reader)
+        return None
 
     def note_begun(self) -> None:
         """The first chunk of the stream was read."""
@@ -226,10 +228,10 @@ class DirectAttempt:
 
     async def _read_on(self, pump: StreamPump) -> PreparedAnswer:
         """Go on with a stream that its pump has left."""
-        reply, deadlines = self.reply, self._deadlines
+        reply = self.reply
         assert reply is not None
-        assert deadlines is not None
         self.closing.callback(pump.stop)
+        deadlines = pump.limit_task(self.plan.lane.as_plugin_error)
         if not pump.begun:
             reading = pipeline.read_first_chunk(reply, self.plan.wire_format, pump.flow)
             reply = await deadlines.wait_for_first_event(reading)

@@ -13,6 +13,7 @@ before its first chunk, because a task renders the error or tries something else
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from tornado.iostream import StreamClosedError
@@ -20,9 +21,9 @@ from tornado.iostream import StreamClosedError
 from tornado_gate.errors import GateError
 from tornado_gate.http import upstream
 from tornado_gate.http.client.response import HttpResponse
-from tornado_gate.http.large_responses import LargeResponseReader
-from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.streams.deadlines import Deadlines, ErrorMapper
 from tornado_gate.streams.stages import END, Flow
+from tornado_gate.types.wire import ResponseReader
 
 
 class StreamReceiver(Protocol):
@@ -47,15 +48,21 @@ class StreamReceiver(Protocol):
 class StreamPump:
     """Reads `response` for `flow`, whose source it is. `begun`: the first chunk was sent to the caller."""
 
-    __slots__ = ("_deadlines", "_reader", "_receiver", "_response", "_waiting", "begun", "flow")
+    __slots__ = ("_deadlines", "_make_deadlines", "_reader", "_receiver", "_response", "_waiting", "begun", "flow")
 
     def __init__(
-        self, flow: Flow[bytes], response: HttpResponse, reader: LargeResponseReader, deadlines: Deadlines
+        self,
+        flow: Flow[bytes],
+        response: HttpResponse,
+        reader: ResponseReader | None,
+        make_deadlines: Callable[[], Deadlines],
     ) -> None:
+        """`make_deadlines` is called when the pump waits for the first time. Many short streams arrive in one read."""
         self.flow = flow
         self._response = response
         self._reader = reader
-        self._deadlines = deadlines
+        self._make_deadlines = make_deadlines
+        self._deadlines: Deadlines | None = None
         self._receiver: StreamReceiver | None = None
         self._waiting: asyncio.Future[None] | None = None  # until the caller has read
         self.begun = False
@@ -63,7 +70,6 @@ class StreamPump:
     def start(self, receiver: StreamReceiver) -> None:
         """Send what has arrived, and go on when more arrives."""
         self._receiver = receiver
-        self._deadlines.watch(self._on_late)
         self._on_change()
 
     def interrupt(self, error: GateError) -> None:
@@ -76,12 +82,27 @@ class StreamPump:
     def stop(self) -> None:
         """Close the response, unless it is complete."""
         self._detach()
-        self._deadlines.stop()
+        if self._deadlines is not None:
+            self._deadlines.stop()
         upstream.end_answer(self._response, self._reader)
+
+    def limit_task(self, blame: ErrorMapper) -> Deadlines:
+        """Return the time limits of the task that reads the flow after the pump."""
+        deadlines = self._deadlines or self._make_deadlines()
+        deadlines.limit_source(self.flow, blame)
+        return deadlines
 
     def _detach(self) -> None:
         self._receiver = self._waiting = self._response.listener = None
-        self._deadlines.watch(None)
+        if self._deadlines is not None:
+            self._deadlines.watch(None)
+
+    def _limit_time(self) -> Deadlines:
+        deadlines = self._deadlines
+        if deadlines is None:
+            deadlines = self._deadlines = self._make_deadlines()
+            deadlines.watch(self._on_late)
+        return deadlines
 
     # Called when something has happened
 
@@ -96,11 +117,12 @@ class StreamPump:
 
     def _on_late(self) -> None:
         """A time limit has passed."""
-        receiver = self._receiver
+        receiver, deadlines = self._receiver, self._deadlines
         assert receiver is not None
+        assert deadlines is not None
         try:
             if self._waiting is None:
-                self._fail(self._deadlines.make_late_error(is_begun=self.begun))
+                self._fail(deadlines.make_late_error(is_begun=self.begun))
             else:
                 self._end([], receiver.report_unread())
         except Exception:
@@ -137,7 +159,7 @@ class StreamPump:
             if not response.ended and response.fault is None:
                 break
         response.listener = self._on_change
-        self._deadlines.limit_items(is_begun=self.begun)
+        (self._deadlines or self._limit_time()).limit_items(has_items=flow.begun, is_begun=self.begun)
 
     def _fail(self, error: BaseException) -> None:
         """End the flow with an error of the upstream, or of the gateway."""
@@ -163,7 +185,7 @@ class StreamPump:
         if waiting is None:
             return True
         self._waiting = waiting
-        self._deadlines.limit_reading()
+        (self._deadlines or self._limit_time()).limit_reading()
         waiting.add_done_callback(self._on_read)
         return False
 
@@ -172,10 +194,9 @@ class StreamPump:
         assert receiver is not None
         self.begun = True
         self._detach()
-        self._deadlines.stop()
+        if self._deadlines is not None:
+            self._deadlines.stop()
         if error is None and not self.flow.has_failed:
             self._response.let_end()
-            self._reader.release()
-        else:
-            upstream.end_answer(self._response, self._reader)
+        upstream.end_answer(self._response, self._reader)
         receiver.end_stream(chunks, error)

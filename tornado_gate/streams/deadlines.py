@@ -138,6 +138,13 @@ class Deadlines:
             items = Flow(items, limits=self)
         return add_step(items, _Begins(self, blame or _same))
 
+    def limit_source(self, flow: Flow[T], blame: ErrorMapper) -> None:
+        """Limit a flow like `limit_gaps`, although it has its steps already. Some of its items may have been pushed."""
+        if flow.begun:
+            self.begin_gaps()
+        flow.limits = self
+        flow.insert_step(_Begins(self, blame))
+
     def _may_limit(self, items: Flow[T]) -> bool:
         limits = items.limits
         return limits is None or (isinstance(limits, _SignsOfLife) and limits.deadlines is self)
@@ -196,11 +203,15 @@ class Deadlines:
         self._listener = listener
         self._due = NEVER
 
-    def limit_items(self, *, is_begun: bool) -> None:
-        """Limit the time until the next items. `is_begun`: the response has begun, so the first-event timeout is over."""
+    def limit_items(self, *, has_items: bool, is_begun: bool) -> None:
+        """Limit the time until the next items. `has_items`: some have arrived, so the gap timeout applies.
+
+        `is_begun`: the response has begun, so the first-event timeout is over.
+        """
         due = self.ends_at if is_begun else self._first
-        if self.gap != NEVER:
-            due = min(due, self._loop.time() + self.gap)
+        if has_items:
+            gap_ends = self._loop.time() + self._timeouts.gap
+            due = min(due, gap_ends)
         self._due = due
         if due < self._rings_at:
             self._move_timer(due)

@@ -232,6 +232,10 @@ class Flow(BatchIterator[T]):
     def is_exhausted(self) -> bool:
         return self._ending is END and not self._ready and not self._left
 
+    def insert_step(self, step: Step[Any, Any]) -> None:
+        """Insert a step before all others. It gets the items that follow."""
+        self._steps.insert(0, step)
+
     def push(self, items: list[Any], ending: Ending = None) -> list[T] | None:
         """Pass items of the source, or its ending, through the steps, and return the results: for a driver without a task.
 
@@ -366,7 +370,9 @@ class Flow(BatchIterator[T]):
                 failed = True
                 out, ending = _handle_error(step, ending, out)
             items = out
-        self._keep_results(items, ending)
+        if ending is not None:
+            self._paused.clear()  # a later step has ended the items
+        self._ready, self._ending = items, ending
         items, ending, out = [], None, []  # a traceback may keep this frame alive
         return failed
 

@@ -8,6 +8,7 @@ received it. So are the chunks of a stream (`pipeline/stream_pump.py`). Everythi
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
@@ -32,6 +33,7 @@ from tornado_gate.server.handlers.authenticated import EMPTY_MAPPING, remove_key
 from tornado_gate.server.handlers.exchange import CallerRequest, format_date_header
 from tornado_gate.server.services import Services
 from tornado_gate.streams.events import join_frames
+from tornado_gate.streams.passthrough import EVENTS
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import BufferedBody, Call, Caller, Reply, WireRequest
 from tornado_gate.types.call import LazyExitStack
@@ -336,23 +338,12 @@ class DirectAnswerHandler(AnswerHandler):
 
     def _send_with_usual_head(self, call: Call, reply: Reply, data: bytes) -> bool:
         """Write a reply whose head has the usual fields only. Return False, without an effect, for any other."""
-        if (
-            reply.status != 200
-            or reply.headers
-            or call.losses
-            or call.additions.headers is not None
-            or not is_clean_value(reply.content_type)
-        ):
+        if not _has_usual_head(call, reply):
             return False
         cost = compute_answer_cost(self.snapshot.prices, call)
         price = "" if cost is None else f"X-Gate-Cost: {format_usd(cost)}\r\n"
-        request_id, target = self.request_id, call.target
-        head = (
-            f"HTTP/1.1 200 OK\r\nX-Request-Id: {request_id}\r\nRequest-Id: {request_id}\r\n"
-            "Cache-Control: private, no-store\r\nX-Content-Type-Options: nosniff\r\n"
-            f"Content-Type: {reply.content_type}\r\nX-Gate-Provider: {target.provider}\r\n"
-            f"X-Gate-Model: {make_header_safe(target.upstream_model)}\r\n{price}"
-            f"Content-Length: {len(data)}\r\nDate: {format_date_header()}\r\n\r\n"
+        head = self._render_usual_head(
+            call, reply, f"{price}Content-Length: {len(data)}\r\nDate: {format_date_header()}"
         )
         if not self.connection.send_whole(head, data):  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
             return False
@@ -360,29 +351,54 @@ class DirectAnswerHandler(AnswerHandler):
         self.headers_written = True
         return True
 
+    def _render_usual_head(self, call: Call, reply: Reply, last_fields: str) -> str:
+        request_id, target = self.request_id, call.target
+        return (
+            f"HTTP/1.1 200 OK\r\nX-Request-Id: {request_id}\r\nRequest-Id: {request_id}\r\n"
+            "Cache-Control: private, no-store\r\nX-Content-Type-Options: nosniff\r\n"
+            f"Content-Type: {reply.content_type}\r\nX-Gate-Provider: {target.provider}\r\n"
+            f"X-Gate-Model: {make_header_safe(target.upstream_model)}\r\n{last_fields}\r\n\r\n"
+        )
+
     # Sending a stream: the interface `stream_pump.StreamReceiver`
 
-    def send_chunks(self, chunks: list[bytes]) -> Awaitable[None] | None:
+    def send_chunks(self, chunks: list[bytes]) -> asyncio.Future[None] | None:
         """Write chunks of a stream, the first ones after its head."""
-        waiting = None
-        for chunk in chunks if len(chunks) == 1 else join_frames(chunks):
-            if not self.headers_written:
-                self._begin_stream()
+        first, *others = chunks if len(chunks) == 1 else join_frames(chunks)
+        if self.headers_written:
+            waiting = self.write(first)
+        else:
+            waiting = self._begin_stream(first)
+            self._pings = KeepAliveWriter(
+                self, self.attempt.reply.keep_alive, self.snapshot.config.server.keep_alive_seconds
+            )
+            self.gate.metrics.requests.count_stream_opened()
+        for chunk in others:
             waiting = self.write(chunk)
         return waiting
 
-    def _begin_stream(self) -> None:
-        """Set the head of a stream, whose first chunk was read."""
+    def _begin_stream(self, chunk: bytes) -> asyncio.Future[None] | None:
+        """Write the head and the first chunk of a stream."""
         attempt = self.attempt
         assert attempt is not None
         call, reply = attempt.call, attempt.reply
+        assert reply is not None
         attempt.note_begun()
-        call.progress.begin_response(time.monotonic() - self.started)
+        self.written_at = now = time.monotonic()
+        call.progress.begin_response(now - self.started)
+        if _has_usual_head(call, reply):
+            head = self._render_usual_head(call, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
+            connection = self.connection
+            waiting = connection.begin_stream(head, chunk)  # type: ignore[attr-defined]  # as `send_whole`
+            if waiting is not False:
+                self.headers = _STREAM_HEADERS
+                self._send = connection.send
+                self.sent_bytes = len(chunk)
+                self.headers_written = True
+                return waiting
         self.headers = self.make_first_headers()
         self._describe(call, reply)
-        self.written_at = time.monotonic()
-        self._pings = KeepAliveWriter(self, reply.keep_alive, self.snapshot.config.server.keep_alive_seconds)
-        self.gate.metrics.requests.count_stream_opened()
+        return self.write(chunk)
 
     def _stop_stream(self) -> None:
         pings, self._pings = self._pings, None
@@ -393,11 +409,12 @@ class DirectAnswerHandler(AnswerHandler):
     def end_stream(self, chunks: list[bytes], error: BaseException | None) -> None:
         """Write the last chunks of a stream, and end the request, with an error that its format has not rendered."""
         try:
+            if error is None:
+                self._end_complete_stream(chunks)
+                return
             if chunks:
                 self.send_chunks(chunks)
-            if error is not None:
-                raise error
-            self.end()
+            raise error
         except GateError as failure:
             self.fail_late(failure)
         except StreamClosedError:
@@ -406,6 +423,20 @@ class DirectAnswerHandler(AnswerHandler):
             self.log_exception()
             self.fail_late(InternalError())
         self._end_exchange()
+
+    def _end_complete_stream(self, chunks: list[bytes]) -> None:
+        """Write the last chunks of a stream; all of it, if it was complete before it began."""
+        *others, last = (chunks if len(chunks) == 1 else join_frames(chunks)) or (b"",)
+        for chunk in others:
+            self.send_chunks([chunk])
+        if not self.headers_written:
+            self._begin_stream(last)
+            last = b""
+        self.attempt = None
+        self._stop_running()
+        if self._pings is not None:
+            self._stop_stream()
+        self.end(last)
 
     def leave_stream(self) -> None:
         """Go on with a stream in a task."""
@@ -420,3 +451,18 @@ class DirectAnswerHandler(AnswerHandler):
     def fail_unexpectedly(self) -> None:
         """Send an InternalError for the exception that is being handled."""
         self._fail_unexpectedly()
+
+
+_STREAM_HEADERS: dict[str, str] = {"Content-Type": EVENTS}
+"""The headers of a stream whose head was written: `AnswerHandler.fail_late` looks for its type."""
+
+
+def _has_usual_head(call: Call, reply: Reply) -> bool:
+    """Return whether the head of a reply has no other fields than those of most replies."""
+    return (
+        reply.status == 200
+        and not reply.headers
+        and not call.losses
+        and call.additions.headers is None
+        and is_clean_value(reply.content_type)
+    )
