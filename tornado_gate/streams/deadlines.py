@@ -218,7 +218,9 @@ class Deadlines:
 
     def limit_reading(self) -> None:
         """Limit the time until the caller has read what was sent: only the total timeout applies."""
-        self._due = self.ends_at
+        self._due = due = self.ends_at
+        if due < self._rings_at:
+            self._move_timer(due)
 
     def make_late_error(self, *, is_begun: bool) -> UpstreamTimeout:
         """Return the error for a limit of `limit_items` that has passed."""
