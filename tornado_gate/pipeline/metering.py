@@ -70,7 +70,9 @@ def record_result(meter: Meter, result: ChatResult) -> None:
         meter.record_finish(choice.reason)
         if meter.measures_text:
             texts = [
-                part.arguments if type(part) is ToolCall else part.text for part in choice.parts if type(part) in _TEXTS
+                part.arguments if isinstance(part, ToolCall) else part.text
+                for part in choice.parts
+                if isinstance(part, _TEXTS)
             ]
             meter.add_text(len(texts), sum(map(len, texts)))
         for part in choice.parts:

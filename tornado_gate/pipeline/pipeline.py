@@ -428,7 +428,11 @@ async def _read_first_chunk(reply: Reply, wire_format: FormatLane, last: stages.
 
     Raises the exceptions of the format as PluginError of the format.
     """
-    chunks = stages.add_step(reply.chunks, last)
+    return await read_first_chunk(reply, wire_format, stages.add_step(reply.chunks, last))
+
+
+async def read_first_chunk(reply: Reply, wire_format: FormatLane, chunks: stages.Flow[bytes]) -> Reply:
+    """`reply` with `chunks`, which have all steps, and whose first chunk is read."""
     try:
         first = await chunks.next_batch()
     except StopAsyncIteration:

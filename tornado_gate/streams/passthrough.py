@@ -362,12 +362,13 @@ class _Passthrough(stages.Step[bytes, bytes]):
             if self._begun and not self._meter.done and self._adapter.is_quiet(frames):
                 chosen.append(frames)
                 return
-        if self._begun and not self._meter.done:
-            quiet, last = split_last_frames(frames)
-            if quiet and self._adapter.is_quiet(quiet):
-                chosen.append(quiet)
-                frames = last
-        self._choose_each(sse.split(frames), chosen)
+        earlier, last = split_last_frames(frames)
+        if earlier:
+            if self._begun and not self._meter.done and self._adapter.is_quiet(earlier):
+                chosen.append(earlier)
+            else:
+                self._choose_each(sse.split(earlier), chosen)
+        self._choose_each(last, chosen)
 
     def _pass_rest(self, out: list[bytes]) -> None:
         """Pass on a last frame without its empty line, which some upstreams omit; discard a truncated frame."""
@@ -388,10 +389,11 @@ class _Passthrough(stages.Step[bytes, bytes]):
             self._render(chosen, out)
 
     def _choose_each(self, frames: list[bytes], chosen: list[bytes]) -> None:
+        meter, is_quiet = self._meter, self._adapter.is_quiet
         for raw in frames:
             if not self._begun:
                 self._begin(raw, chosen)
-            elif self._passes(raw):
+            elif not meter.done and (is_quiet(raw) or self._passes(raw)):
                 chosen.append(raw)
 
     def _render(self, chosen: list[bytes], out: list[bytes]) -> None:
@@ -400,12 +402,15 @@ class _Passthrough(stages.Step[bytes, bytes]):
             out += self._adapter.render_frames(self._meter, chosen)
 
     def _begin(self, raw: bytes, chosen: list[bytes]) -> None:
-        if not self._adapter.has_data(raw):
+        adapter = self._adapter
+        body = adapter.parse_frame(raw)
+        if body is None and not adapter.has_data(raw):
             self._hold_comments(raw)
             return
-        if (error := self._adapter.parse_error(self._adapter.parse_frame(raw))) is not None:
+        if (error := adapter.parse_error(body)) is not None:
             raise error
-        passes = self._passes(raw)  # may raise; the error is then handled as an error before the first data
+        # The meter may raise; the error is then handled as an error before the first data.
+        passes = adapter.is_quiet(raw) or self._passes(raw)
         self._begun = True
         chosen += self._held
         self._held.clear()
@@ -419,11 +424,8 @@ class _Passthrough(stages.Step[bytes, bytes]):
             self._held.append(frames)
 
     def _passes(self, raw: bytes) -> bool:
+        """Let the meter read a frame. Return whether the caller gets it."""
         meter = self._meter
-        if meter.done:
-            return False
-        if self._adapter.is_quiet(raw):
-            return True
         hidden = meter.note(raw) and self._hides_usage
         if meter.done and not meter.finished:
             self._call.meter.record_late_error(self._adapter.parse_error(self._adapter.parse_frame(raw)))
@@ -443,14 +445,25 @@ def _bound_length(length: int, count: int) -> int:
     return min(length, count * MAX_MEASURED_BYTES)
 
 
-def split_last_frames(frames: bytes) -> tuple[bytes, bytes]:
-    """Split a chunk into (frames before the last few, the last _LAST_FRAMES frames)."""
-    end = len(frames) - 2
+def split_last_frames(frames: bytes) -> tuple[bytes, list[bytes]]:
+    """Split a chunk into (frames before the last few, the last _LAST_FRAMES frames).
+
+    If a line ends in CR, all of them count as last ones.
+    """
+    if frames.find(b"\r") >= 0:
+        return b"", sse.split(frames)
+    last: list[bytes] = []
+    end = len(frames)
     for _ in range(_LAST_FRAMES):
-        end = frames.rfind(b"\n\n", 0, end)
-        if end < 0:
-            return b"", frames
-    return frames[: end + 2], frames[end + 2 :]
+        start = frames.rfind(b"\n\n", 0, end - 2) + 2
+        if start < 2:
+            last.append(frames[:end])
+            end = 0
+            break
+        last.append(frames[start:end])
+        end = start
+    last.reverse()
+    return frames[:end], last
 
 
 def _is_json(data: bytes) -> bool:

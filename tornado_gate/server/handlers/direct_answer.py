@@ -2,11 +2,13 @@
 
 A `KnownHead` holds what such requests have in common. With the plan of the model (`pipeline/plans.py`) the request is sent to its
 upstream from the function that has received its body, and a response that arrives whole is written from the function that has
-received it. Everything else goes on in a task, as for any request: `AnswerHandler`.
+received it. So are the chunks of a stream (`pipeline/stream_pump.py`). Everything else goes on in a task, as for any request:
+`AnswerHandler`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Mapping
 from copy import copy
@@ -29,10 +31,12 @@ from tornado_gate.pipeline.plans import Plan, Scope
 from tornado_gate.pipeline.pricing import compute_answer_cost
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers import common
-from tornado_gate.server.handlers.answer import AnswerHandler, make_header_safe
+from tornado_gate.server.handlers.answer import AnswerHandler, KeepAliveWriter, make_header_safe, make_unread_error
 from tornado_gate.server.handlers.authenticated import EMPTY_MAPPING, remove_keys
 from tornado_gate.server.handlers.exchange import CallerRequest, format_date_header
 from tornado_gate.server.services import Services
+from tornado_gate.streams.events import join_frames
+from tornado_gate.streams.passthrough import EVENTS
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import BufferedBody, Call, Caller, Reply, WireRequest
 from tornado_gate.types.call import LazyExitStack
@@ -41,7 +45,8 @@ from tornado_gate.types.call import LazyExitStack
 class KnownHead:
     """What requests with the same head, apart from the length of their body, have in common.
 
-    `headers` are those for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is the length in `headers`.
+    `headers` are those for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is
+    the length in `headers`.
     """
 
     __slots__ = (
@@ -120,6 +125,7 @@ class DirectAnswerHandler(AnswerHandler):
 
     known: KnownHead | None = None
     attempt: DirectAttempt | None = None
+    _pings: KeepAliveWriter | None = None  # while a stream is open
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
         super()._admit(caller, key_digest, is_form)
@@ -220,6 +226,8 @@ class DirectAnswerHandler(AnswerHandler):
             reply = attempt.finish()
             if reply is None:
                 self._go_on()
+            elif attempt.pump is not None:
+                attempt.pump.start(self)
             else:
                 self.attempt = None
                 self._send_whole(attempt, reply)
@@ -241,8 +249,12 @@ class DirectAnswerHandler(AnswerHandler):
 
     def interrupt(self, error: GateError) -> None:
         """End the response with `error`, because the gateway shuts down."""
-        if self.attempt is not None and self.work is None and not self.finished:
-            self.fail(error)
+        attempt = self.attempt
+        if attempt is not None and self.work is None and not self.finished:
+            if attempt.pump is not None and attempt.pump.begun:
+                attempt.pump.interrupt(error)
+            else:
+                self.fail(error)
         else:
             super().interrupt(error)
 
@@ -252,6 +264,8 @@ class DirectAnswerHandler(AnswerHandler):
         if attempt is not None:
             attempt.stop()
             self._stop_running()
+        if self._pings is not None:
+            self._stop_stream()
         super().release()
 
     def _stop_running(self) -> None:
@@ -304,29 +318,134 @@ class DirectAnswerHandler(AnswerHandler):
 
     def _send_with_usual_head(self, call: Call, reply: Reply, data: bytes) -> bool:
         """Write a reply whose head has the usual fields only. Return False, without an effect, for any other."""
-        if (
-            reply.status != 200
-            or reply.headers
-            or call.losses
-            or call.additions.headers is not None
-            or not is_clean_value(reply.content_type)
-        ):
+        if not _has_usual_head(call, reply):
             return False
         cost = compute_answer_cost(self.snapshot.prices, call)
         price = "" if cost is None else f"X-Gate-Cost: {format_usd(cost)}\r\n"
-        request_id, target = self.request_id, call.target
-        head = (
-            f"HTTP/1.1 200 OK\r\nX-Request-Id: {request_id}\r\nRequest-Id: {request_id}\r\n"
-            "Cache-Control: private, no-store\r\nX-Content-Type-Options: nosniff\r\n"
-            f"Content-Type: {reply.content_type}\r\nX-Gate-Provider: {target.provider}\r\n"
-            f"X-Gate-Model: {make_header_safe(target.upstream_model)}\r\n{price}"
-            f"Content-Length: {len(data)}\r\nDate: {format_date_header()}\r\n\r\n"
+        head = self._render_usual_head(
+            call, reply, f"{price}Content-Length: {len(data)}\r\nDate: {format_date_header()}"
         )
         if not self.connection.send_whole(head, data):  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
             return False
         self.sent_bytes = len(data)
         self.headers_written = True
         return True
+
+    def _render_usual_head(self, call: Call, reply: Reply, last_fields: str) -> str:
+        request_id, target = self.request_id, call.target
+        return (
+            f"HTTP/1.1 200 OK\r\nX-Request-Id: {request_id}\r\nRequest-Id: {request_id}\r\n"
+            "Cache-Control: private, no-store\r\nX-Content-Type-Options: nosniff\r\n"
+            f"Content-Type: {reply.content_type}\r\nX-Gate-Provider: {target.provider}\r\n"
+            f"X-Gate-Model: {make_header_safe(target.upstream_model)}\r\n{last_fields}\r\n\r\n"
+        )
+
+    # Sending a stream: the interface `stream_pump.StreamReceiver`
+
+    def send_chunks(self, chunks: list[bytes]) -> asyncio.Future[None] | None:
+        """Write chunks of a stream, the first ones after its head."""
+        first, *others = chunks if len(chunks) == 1 else join_frames(chunks)
+        if self.headers_written:
+            waiting = self.write(first)
+        else:
+            waiting = self._begin_stream(first)
+            self._pings = KeepAliveWriter(
+                self, self.attempt.reply.keep_alive, self.snapshot.config.server.keep_alive_seconds
+            )
+            self.gate.metrics.requests.count_stream_opened()
+        for chunk in others:
+            waiting = self.write(chunk)
+        return waiting
+
+    def _begin_stream(self, chunk: bytes) -> asyncio.Future[None] | None:
+        """Write the head and the first chunk of a stream."""
+        attempt = self.attempt
+        assert attempt is not None
+        call, reply = attempt.call, attempt.reply
+        assert reply is not None
+        attempt.note_begun()
+        self.written_at = now = time.monotonic()
+        call.progress.begin_response(now - self.started)
+        if _has_usual_head(call, reply):
+            head = self._render_usual_head(call, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
+            connection = self.connection
+            waiting = connection.begin_stream(head, chunk)  # type: ignore[attr-defined]  # as `send_whole`
+            if waiting is not False:
+                self.headers = _STREAM_HEADERS
+                self._send = connection.send
+                self.sent_bytes = len(chunk)
+                self.headers_written = True
+                return waiting
+        self.headers = self.make_first_headers()
+        self._describe(call, reply)
+        return self.write(chunk)
+
+    def _stop_stream(self) -> None:
+        pings, self._pings = self._pings, None
+        if pings is not None:
+            pings.stop()
+            self.gate.metrics.requests.count_stream_closed()
+
+    def end_stream(self, chunks: list[bytes], error: BaseException | None) -> None:
+        """Write the last chunks of a stream, and end the request, with an error that its format has not rendered."""
+        try:
+            if error is None:
+                self._end_complete_stream(chunks)
+                return
+            if chunks:
+                self.send_chunks(chunks)
+            raise error
+        except GateError as failure:
+            self.fail_late(failure)
+        except StreamClosedError:
+            self.outcome = "aborted"
+        except Exception:
+            self.log_exception()
+            self.fail_late(InternalError())
+        self._end_exchange()
+
+    def _end_complete_stream(self, chunks: list[bytes]) -> None:
+        """Write the last chunks of a stream; all of it, if it was complete before it began."""
+        *others, last = (chunks if len(chunks) == 1 else join_frames(chunks)) or (b"",)
+        for chunk in others:
+            self.send_chunks([chunk])
+        if not self.headers_written:
+            self._begin_stream(last)
+            last = b""
+        self.attempt = None
+        self._stop_running()
+        if self._pings is not None:
+            self._stop_stream()
+        self.end(last)
+
+    def leave_stream(self) -> None:
+        """Go on with a stream in a task."""
+        self._stop_stream()
+        self._go_on()
+
+    def report_unread(self) -> GateError:
+        """Return the error for a caller who has not read the stream in time."""
+        assert self.call is not None
+        return make_unread_error(self.call)
+
+    def fail_unexpectedly(self) -> None:
+        """Send an InternalError for the exception that is being handled."""
+        self._fail_unexpectedly()
+
+
+_STREAM_HEADERS: dict[str, str] = {"Content-Type": EVENTS}
+"""The headers of a stream whose head was written: `AnswerHandler.fail_late` looks for its type."""
+
+
+def _has_usual_head(call: Call, reply: Reply) -> bool:
+    """Return whether the head of a reply has no other fields than those of most replies."""
+    return (
+        reply.status == 200
+        and not reply.headers
+        and not call.losses
+        and call.additions.headers is None
+        and is_clean_value(reply.content_type)
+    )
 
 
 class RepeatedAnswerHandler(DirectAnswerHandler):
