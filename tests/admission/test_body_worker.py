@@ -80,7 +80,7 @@ def test_every_way_to_load_a_body_reserves_the_same_memory(body: dict[str, Any])
         loaded = await worker.load_object(pieces, claim, 500_000)
         assert (loaded.raw, loaded.json, pieces) == (raw, body, [])
         assert claim.held == measure_json(raw, 500_000).parsed_bytes
-        assert claim not in claim.share.incomplete
+        assert claim not in claim.bodies.incomplete
         worker.close()
 
     asyncio.run(main())

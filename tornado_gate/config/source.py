@@ -138,21 +138,28 @@ def _check_depth(text: str) -> bool:
     """Raise _YamlError for text nested too deeply. Returns whether the text has the mark of the end.
 
     libyaml composes recursively in C, where deep nesting crashes the process. This function reads events, without
-    recursion.
+    recursion. Newer versions of libyaml have a limit of their own, which a text may exceed before its first event.
     """
     depth, is_closed = 0, False
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise _YamlError(
-                    f"is nested too deeply; at most {MAX_DEPTH} levels are allowed", _get_line_number(event.start_mark)
-                )
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        elif isinstance(event, yaml.DocumentEndEvent):
-            is_closed = bool(event.explicit)
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > MAX_DEPTH:
+                    raise _make_depth_error(event.start_mark)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            elif isinstance(event, yaml.DocumentEndEvent):
+                is_closed = bool(event.explicit)
+    except yaml.MarkedYAMLError as error:
+        if "nesting depth" not in str(error.problem):
+            raise
+        raise _make_depth_error(error.problem_mark) from None
     return is_closed
+
+
+def _make_depth_error(mark: Any) -> _YamlError:
+    return _YamlError(f"is nested too deeply; at most {MAX_DEPTH} levels are allowed", _get_line_number(mark))
 
 
 def _get_line_number(mark: Any) -> int:

@@ -28,7 +28,7 @@ def passed(pieces: list[bytes], hide_usage: bool) -> tuple[bytes, object, str, b
     request = VerbatimRequest(
         wire_format="", operation="chat", path="/", raw=b"", body={}, stream=True, state=OpenAIForwardState(hide_usage)
     )
-    step = _Passthrough(call, ADAPTERS[chat.WIRE_FORMAT], request)
+    step = _Passthrough(call, ADAPTERS[chat.WIRE_FORMAT], request, None)
     out: list[bytes] = []
     for piece in pieces:
         step.take([piece], out)
