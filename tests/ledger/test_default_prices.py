@@ -104,7 +104,9 @@ def test_other_kinds_of_prices_are_known(table: Table) -> None:
 
 def test_models_are_found_by_their_other_names(table: Table) -> None:
     assert find_price(table, "openai", "gpt-4o-2024-08-06") == find_price(table, "openai", "GPT-4o")
-    assert find_price(table, "anthropic", "claude-haiku-4-5-20251001") == find_price(table, "anthropic", "claude-haiku-4-5")
+    assert find_price(table, "anthropic", "claude-haiku-4-5-20251001") == find_price(
+        table, "anthropic", "claude-haiku-4-5"
+    )
     assert find_price(table, "azure", "gpt-4o-mini") is not None
     assert find_price(table, "openai", "model-of-nobody") is None
 
