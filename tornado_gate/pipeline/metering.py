@@ -35,7 +35,7 @@ METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, Tra
 """Events that end a response and carry its usage."""
 
 
-_TEXTS = frozenset({Refusal, Text, Thinking, ToolCall})
+_TEXTS = (Refusal, Text, Thinking, ToolCall)
 """The parts that are deltas of text in a stream."""
 
 
