@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from marshmallow import INCLUDE, Schema, ValidationError
@@ -54,6 +55,13 @@ class BodySchema(Schema):
             field.data_key or field.pre_load or field.post_load for field in self.load_fields.values()
         )
 
+    def check_body(self, body: Mapping[str, Any]) -> None:
+        """Check a whole body. Raises InvalidField for the first invalid field, in the order of the schema."""
+        if not self.accepts(body):
+            _raise_first_fault(self, body)
+        for rule in self.rules:
+            rule(body)
+
     def accepts(self, body: Mapping[str, Any]) -> bool:
         """Whether `body` is certainly valid. False means invalid or unknown: then call `raise_faults`.
 
@@ -96,16 +104,24 @@ def list_spellings(kind: type[Schema], name: str) -> tuple[str, ...]:
 
 def check(schema: Schema, body: Mapping[str, Any]) -> None:
     """Check `body`. Raises InvalidField for the first invalid field, in the order of the schema."""
-    if isinstance(schema, BodySchema) and schema.accepts(body):
-        rules = schema.rules
+    if isinstance(schema, BodySchema):
+        schema.check_body(body)
     else:
-        try:
-            raise_faults(schema, body)
-        except ValidationError as error:
-            raise _make_error(error.messages) from None
-        rules = getattr(schema, "rules", ())
-    for rule in rules:
-        rule(body)
+        _raise_first_fault(schema, body)
+
+
+def make_check(schema: Schema) -> Rule:
+    """Return the function that checks bodies of `schema`, as `check`."""
+    if isinstance(schema, BodySchema):
+        return schema.check_body
+    return partial(_raise_first_fault, schema)
+
+
+def _raise_first_fault(schema: Schema, body: Mapping[str, Any]) -> None:
+    try:
+        raise_faults(schema, body)
+    except ValidationError as error:
+        raise _make_error(error.messages) from None
 
 
 def _make_error(messages: Any) -> InvalidField:

@@ -7,7 +7,6 @@ Source of the limits: openai-python 3.52, types/chat/completion_create_params.py
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 from tornado_gate.codec.checks import need_object, raise_invalid, raise_missing
@@ -22,9 +21,9 @@ from tornado_gate.codec.fields import (
     Object,
     OneOf,
     String,
-    check,
     describe_type,
     get_schema,
+    make_check,
     make_request_reference_reader,
 )
 from tornado_gate.errors import InvalidField
@@ -207,10 +206,9 @@ class ChatBodySchema(BodySchema):
     )
 
 
-_SCHEMA: Final = get_schema(ChatBodySchema)
 list_chat_references: Final = make_request_reference_reader(ChatBodySchema)
 """The references in the body of ``POST /v1/chat/completions``."""
 
 
-check_chat: Final[Callable[[Mapping[str, Any]], None]] = partial(check, _SCHEMA)
+check_chat: Final[Callable[[Mapping[str, Any]], None]] = make_check(get_schema(ChatBodySchema))
 """Raises InvalidField for the first field that is invalid or conflicts with another."""

@@ -106,7 +106,7 @@ class TargetHeaders:
     """The cached headers of requests to one upstream. API key and configured headers do not change within a configuration."""
 
     def __init__(self) -> None:
-        self._made: tuple[Target, Mapping[str, str]] | None = None
+        self._made: tuple[str, Mapping[str, str], Mapping[str, str]] | None = None
 
     def get_headers(self, target: Target, account: Mapping[str, str]) -> Mapping[str, str]:
         """The read-only, shared headers of requests to `target`; `account` has the account headers.
@@ -114,19 +114,15 @@ class TargetHeaders:
         Names are in lower case, so that configured headers replace default ones in any spelling.
         """
         made = self._made
-        if made is not None and (made[0] is target or _have_same_headers(made[0], target)):
-            return made[1]
+        if made is not None and made[0] == target.api_key and made[1] == target.headers:
+            return made[2]
         headers = {"content-type": "application/json", **account}
         if target.api_key:
             headers["authorization"] = f"Bearer {target.api_key}"
         headers |= {name.lower(): str(value) for name, value in target.headers.items()}
         shared = MappingProxyType(headers)
-        self._made = (target, shared)
+        self._made = (target.api_key, dict(target.headers), shared)
         return shared
-
-
-def _have_same_headers(one: Target, other: Target) -> bool:
-    return one.api_key == other.api_key and one.headers == other.headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
