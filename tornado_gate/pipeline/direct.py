@@ -102,7 +102,8 @@ class DirectAttempt:
     def begin(self) -> bool:
         """Send the request. Return False if `run` must go on immediately."""
         plan, call = self.plan, self.call
-        begin_charge(call, self._wire, None)
+        if call.charge.estimate_prompt is None:
+            begin_charge(call, self._wire, None)
         try:
             outgoing = self._prepare_verbatim() if plan.is_verbatim else self._prepare_translated()
         except (Exception, asyncio.CancelledError) as error:  # `run` raises it, and closes what hooks have opened

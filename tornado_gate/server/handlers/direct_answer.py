@@ -24,6 +24,7 @@ from tornado_gate.guards.stream_policy import HEADER
 from tornado_gate.http.server.head import HeaderFields
 from tornado_gate.http.server.response_head import is_clean_value
 from tornado_gate.ledger.costs import format_usd
+from tornado_gate.ledger.entries import select_headers
 from tornado_gate.pipeline.calls import CallerServices
 from tornado_gate.pipeline.direct import DirectAttempt, may_begin
 from tornado_gate.pipeline.model_names import find_plain_name
@@ -52,8 +53,11 @@ class KnownHead:
     __slots__ = (
         "body_bytes",
         "caller",
+        "client",
+        "format",
         "headers",
         "key_digest",
+        "ledger_headers",
         "matched",
         "plans",
         "request",
@@ -68,9 +72,12 @@ class KnownHead:
         self.snapshot: Snapshot = snapshot
         self.request: CallerRequest = _copy_request(handler.request, lowered["content-length"])
         self.matched: MatchedRoute = handler.matched
+        self.format = handler.format
         self.caller: Caller = caller
+        self.client = handler.find_client()
         self.key_digest = handler.key_digest
         self.headers: Mapping[str, str] = remove_keys(lowered)
+        self.ledger_headers = select_headers(self.headers)
         self.body_bytes = int(lowered["content-length"])
         self.request_id = handler.request_id if lowered.get("x-request-id") == handler.request_id else ""
         self.strict = lowered.get("x-gate-strict") == "1"
@@ -141,62 +148,51 @@ class DirectAnswerHandler(AnswerHandler):
             return
         self._stop_timing()
         self.body_read = True
-        if not self._try_to_begin(known):
+        raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
+        self.body = [raw]
+        if not self._try_to_begin(known, raw):
             self.start_work()
 
-    def _try_to_begin(self, known: KnownHead) -> bool:
+    def _try_to_begin(self, known: KnownHead, raw: bytes) -> bool:
         """Begin the request without a task. Return False, without an effect, if it needs one."""
         try:
-            return self._begin(known)
+            return self._begin(known, raw)
         except Exception:
             self._fail_unexpectedly()
             return True
 
-    def _begin(self, known: KnownHead) -> bool:
+    def _begin(self, known: KnownHead, raw: bytes) -> bool:
         """Send the request to its upstream. Return False, without an effect, for a request without a plan, or with a fault."""
-        gate, caller, route = self.gate, self.caller, self.route
-        if caller.bounds or gate.admission.is_active:
+        gate, matched = self.gate, known.matched
+        if known.caller.bounds or gate.admission.is_active:
             return False
-        pieces = self.body
-        raw = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         try:
             body = json_body.load_object(raw)
-            self.body, self.parsed = [raw], body
             plan = self._find_plan(known, body)
         except GateError:
             return False  # it is raised again where it is sent
         if plan is None:
+            self.parsed = body
             return False
-        headers = known.get_headers(len(raw))
         wire = WireRequest(
-            route=route,
-            path=self.request.path,
-            path_arguments=self.matched.arguments,
+            route=matched.served.route,
+            path=known.request.path,
+            path_arguments=matched.arguments,
             query=EMPTY_MAPPING,
             query_lists=EMPTY_MAPPING,
-            headers=headers,
+            headers=known.headers if len(raw) == known.body_bytes else known.get_headers(len(raw)),
             raw=raw,
             json=body,
         )
         closing = LazyExitStack()
         call = self.services.calls.make_planned(
-            self.snapshot.config,
-            self.request_id,
-            self.format,
-            caller,
-            headers,
-            closing,
-            self.started,
-            plan,
-            known.services,
-            strict=known.strict,
-            key_digest=self.key_digest,
+            self.snapshot.config, self.request_id, known, wire, closing, self.started, plan
         )
         if not may_begin(gate, plan, call, wire):
+            self.parsed = body
             return False
         self.body = []
-        self.parsed = None
-        self.wire, self.call = wire, call
+        self.wire, self.call, self.ledger_headers = wire, call, known.ledger_headers
         self.note_body(wire)
         gate.requests.begin(self.snapshot)
         gate.requests.running.add(self)
@@ -207,12 +203,13 @@ class DirectAnswerHandler(AnswerHandler):
 
     def _find_plan(self, known: KnownHead, body: Mapping[str, Any]) -> Plan | None:
         """Return the plan for the model that the request names. Raises GateError."""
-        name = find_plain_name(self.caller, self.route, self.matched.arguments, body)
+        matched = known.matched
+        name = find_plain_name(known.caller, matched.served.route, matched.arguments, body)
         if name is None:
             return None
         plan: Plan | None = known.plans.get(name, _UNKNOWN)
         if plan is _UNKNOWN:
-            return self.gate.plans.add(known.plans, self.snapshot, self.matched.served, self.caller, name)
+            return self.gate.plans.add(known.plans, self.snapshot, matched.served, known.caller, name)
         return plan
 
     # Waiting for the upstream
@@ -456,38 +453,56 @@ class RepeatedAnswerHandler(DirectAnswerHandler):
         self.services = services
         self.gate = services.gate
         self.snapshot = known.snapshot
-        self.request = request = known.request
+        self.request = known.request
         self.connection = connection  # type: ignore[assignment]  # Tornado declares its base class
         self.request_id = known.request_id or common.make_request_id()
-        self.matched = known.matched
-        served = known.matched.served
-        self.route, self.format = served.route, served.format
-        self.operation = served.route.operation
-        self.lower_headers = request.lowered
+        self.format = known.format
+        self.caller = known.caller
         self.known = known
+        self.body = []
+
+    def make_partial_call(self) -> Call:
+        """Return the call for the access log when the request ends before its call exists."""
+        assert self.known is not None
+        self._prepare(self.known, self.known.body_bytes)
+        return super().make_partial_call()
+
+    def find_client(self) -> str:
+        """Return the IP address of the caller, for the access log."""
+        return self.known.client if self.known is not None else super().find_client()
 
     def take_request(self, known: KnownHead, body: bytes) -> bool:
         """Check the caller's current permissions and limits, and begin the request with its whole body.
 
         Return False, without an effect, if what the key may do has changed, or the body is large.
         """
-        gate = self.gate
-        caller = gate.callers.find_cached(known.key_digest)
-        self.limit = self.snapshot.config.limits.body_bytes
-        size = self.body_bytes = len(body)
-        if caller is not known.caller or size > self.limit or size > SMALL_BYTES:
+        gate, caller, size = self.gate, known.caller, len(body)
+        if (
+            gate.callers.find_cached(known.key_digest) is not caller
+            or size > SMALL_BYTES
+            or size > self.snapshot.config.limits.body_bytes
+        ):
             return False
         self.connection.set_close_callback(self.on_connection_close)
-        self.caller, self.key_digest = caller, known.key_digest
         try:
             gate.overload.enter(caller.account)
         except GateError as error:
             self.fail(error)
             return True
         self.is_open = self.body_read = True
-        self.body = [body]
-        if not self._try_to_begin(known):
-            self.lower_headers = {**self.lower_headers, "content-length": str(size)}
+        if not self._try_to_begin(known, body):
+            self._prepare(known, size)
+            self.body = [body]
+            self.body_bytes = size
             self.headers = self.make_first_headers()
             self.start_work()
         return True
+
+    def _prepare(self, known: KnownHead, size: int) -> None:
+        """Set what the general way needs, for a body of that size."""
+        self.matched = known.matched
+        self.route = known.matched.served.route
+        self.operation = self.route.operation
+        self.key_digest = known.key_digest
+        self.lower_headers = {**known.request.lowered, "content-length": str(size)}
+        self.limit = self.snapshot.config.limits.body_bytes
