@@ -84,7 +84,7 @@ def _make_inner_type(field: fields.Field[Any]) -> Any:
         case Array():
             item = field.plain_item or _make_type(field.item)
             meta = msgspec.Meta(min_length=field.least, max_length=field.most)
-            return None if item is None else Annotated[list[item], meta]
+            return None if item is None else Annotated[list[item], meta]  # type: ignore[valid-type]
         case OneOf():
             types = [_make_type(inner) for inner in field.by_type.values()]
             return None if None in types else functools.reduce(operator.or_, types)

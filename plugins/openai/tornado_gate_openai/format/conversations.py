@@ -121,7 +121,7 @@ _CHECK_OF_FORMAT: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
 
 def parse(call: Call, wire: WireRequest) -> ChatRequest | Awaitable[Request]:
     """Parse the body into the common request. Raises InvalidField."""
-    body = _fill_model(call, wire)
+    body = _fill_model(call, wire.json)
     _CHECK_OF_FORMAT[wire.route.wire_format](body)
     match wire.route.wire_format:
         case responses.WIRE_FORMAT:
@@ -156,7 +156,9 @@ def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[Verbat
 
     Unknown words and exceeded limits are left to the upstream, which has the caller's wire format.
     """
-    wire_format, body = wire.route.wire_format, _fill_model(call, wire)
+    wire_format, body = wire.route.wire_format, wire.json
+    if body.get("model") is None:
+        body = _fill_model(call, body)
     check_for_upstream(_CHECK_OF_FORMAT[wire_format], body)
     if wire_format == responses.WIRE_FORMAT:
         check_contract_values(call, body)
@@ -170,14 +172,14 @@ def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[Verbat
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """Return the upstream's response, forwarded by the route's passthrough adapter."""
     adapter = ADAPTERS[request.wire_format]
-    if request.issued is not None and request.wire_format == chat.WIRE_FORMAT:
-        adapter = AUDIO_ADAPTER
-    elif "modalities" in request.body and request.wire_format == chat.WIRE_FORMAT:
-        adapter = IMAGE_ADAPTER
+    if request.wire_format == chat.WIRE_FORMAT:
+        if request.issued is not None:
+            adapter = AUDIO_ADAPTER
+        elif "modalities" in request.body:
+            adapter = IMAGE_ADAPTER
     return passthrough.forward_answer(call, adapter, request, incoming)
 
 
-def _fill_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
+def _fill_model(call: Call, body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the body; a missing `model` is filled with the default model in conf."""
-    body = wire.json
     return {**body, "model": call.model} if call.model and body.get("model") is None else body

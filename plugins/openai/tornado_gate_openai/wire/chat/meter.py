@@ -91,7 +91,7 @@ def note_body(meter: Meter, body: Any) -> None:
     """Note usage and finish reason of a whole response. Raises the error in the body, or UpstreamError for a wrong shape."""
     if type(body) is not dict:
         raise wrong_format_error()
-    if (body.get("error") or body.get("object") == "error") and (error := find_error(body)) is not None:
+    if ("error" in body or body.get("object") == "error") and (error := find_error(body)) is not None:
         raise error
     choices, reason, has_images = body.get("choices"), "", False
     if type(choices) is not list:
