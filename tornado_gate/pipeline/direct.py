@@ -167,16 +167,16 @@ class DirectAttempt:
         self, forwarded: VerbatimRequest, incoming: UpstreamResponse, response: HttpResponse
     ) -> Reply | None:
         """Return the reply for a stream that has begun, with its pump. Return None if its chunks have other parts than steps."""
-        call, plan, reader = self.call, self.plan, incoming.reader
-        flow = stages.Flow[bytes](response)
+        call, plan, reader, flow = self.call, self.plan, incoming.reader, incoming.chunks
+        assert isinstance(flow, stages.Flow)
         try:
-            reply = plan.wire_format.forward_response(call, forwarded, incoming.replace(flow))
+            reply = plan.wire_format.forward_response(call, forwarded, incoming)
         except GateError:
             self.closing.callback(upstream.end_answer, response, reader)
             raise
         self.reply = reply
         if reply.chunks is flow and self.closing.is_empty and reply.content_type.startswith("text/event-stream"):
-            stages.add_step(flow, metering.OutcomeStep(self._gate.health, call, plan.wire_format))
+            flow.add_step(metering.OutcomeStep(self._gate.health, call, plan.wire_format))
             self.pump = StreamPump(flow, response, reader, self._make_deadlines)
             return reply
         deadlines = self._deadlines = self._make_deadlines()
