@@ -31,6 +31,7 @@ from tornado_gate.http.client.faults import (
 from tornado_gate.http.client.pool import HttpClient
 from tornado_gate.http.client.response import HttpResponse, SizeBound
 from tornado_gate.http.large_responses import LargeResponses
+from tornado_gate.streams.stages import Flow
 from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import replace
 from tornado_gate.types.wire import ResponseReader
@@ -188,7 +189,7 @@ def take_whole_response(call: Call, outgoing: UpstreamRequest, answer: HttpRespo
 def take_stream(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse | None:
     """Return a stream of events whose head has arrived, in the usual case: a 200 without compression. Else None: call `end_call`.
 
-    The caller of this function closes the response, and releases its reader, with `end_answer`.
+    Its chunks are an unread flow. The caller of this function closes the response, and releases its reader, with `end_answer`.
     """
     headers = answer.headers
     content_type = headers.get("content-type", "")
@@ -206,7 +207,7 @@ def take_stream(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> 
     provider = call.target.provider
     answer.explain = partial(connection_error, provider, answered=True)
     reader = call.pool.large_responses.open_reader(call.caller.account)
-    return UpstreamResponse(headers=headers, chunks=answer, provider=provider, reader=reader)
+    return UpstreamResponse(headers=headers, chunks=Flow(answer), provider=provider, reader=reader)
 
 
 def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse | None:

@@ -199,18 +199,18 @@ class DirectAttempt:
 
     def _open_stream(self, incoming: UpstreamResponse, response: HttpResponse) -> Reply | None:
         """Return the reply for a stream that has begun, with its pump. Return None if its chunks have other parts than steps."""
-        forwarded = self._forwarded
+        forwarded, flow = self._forwarded, incoming.chunks
         assert isinstance(forwarded, VerbatimRequest)
+        assert isinstance(flow, stages.Flow)
         call, plan, reader = self.call, self.plan, incoming.reader
-        flow = stages.Flow[bytes](response)
         try:
-            reply = plan.wire_format.forward_response(call, forwarded, incoming.replace(flow))
+            reply = plan.wire_format.forward_response(call, forwarded, incoming)
         except BaseException:
             self.closing.callback(upstream.end_answer, response, reader)
             raise
         self.reply = reply
         if reply.chunks is flow and self.closing.is_empty and reply.content_type.startswith("text/event-stream"):
-            stages.add_step(flow, metering.OutcomeStep(self._gate.health, call, plan.wire_format))
+            flow.add_step(metering.OutcomeStep(self._gate.health, call, plan.wire_format))
             self.pump = StreamPump(flow, response, reader, self._make_deadlines)
             return reply
         deadlines = self._deadlines = self._make_deadlines()

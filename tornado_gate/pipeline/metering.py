@@ -112,8 +112,13 @@ class CheckedChunks(stages.Attributed[bytes]):
     def take(self, items: list[bytes], out: list[bytes]) -> None:
         for chunk in items:
             if type(chunk) is not bytes:
-                raise ContractError(f"Reply.chunks yielded {type(chunk).__name__}; allowed: bytes")
+                raise make_chunk_error(chunk)
         out += items
+
+
+def make_chunk_error(chunk: object) -> ContractError:
+    """Return the error for a chunk of a reply that is not bytes."""
+    return ContractError(f"Reply.chunks yielded {type(chunk).__name__}; allowed: bytes")
 
 
 class OutcomeStep(CheckedChunks):
@@ -131,7 +136,10 @@ class OutcomeStep(CheckedChunks):
         self._begun = False
 
     def take(self, items: list[bytes], out: list[bytes]) -> None:
-        super().take(items, out)
+        for chunk in items:
+            if type(chunk) is not bytes:
+                raise make_chunk_error(chunk)
+        out += items
         self._begun = True
 
     def end(self, out: list[bytes]) -> None:

@@ -13,7 +13,7 @@ before its first chunk, because a task renders the error or tries something else
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from tornado.iostream import StreamClosedError
@@ -29,8 +29,8 @@ from tornado_gate.types.wire import ResponseReader
 class StreamReceiver(Protocol):
     """The caller's side: a handler."""
 
-    def send_chunks(self, chunks: list[bytes]) -> asyncio.Future[None] | None:
-        """Write chunks, after the head if they are the first. Return a future if the caller must read before more is sent."""
+    def send_chunks(self, chunks: list[bytes]) -> Awaitable[None] | None:
+        """Write chunks, after the head if they are the first. Return an awaitable if the caller must read before more is sent."""
 
     def end_stream(self, chunks: list[bytes], error: BaseException | None) -> None:
         """Write the last chunks, then end the response: normally, or with an error that the format has not rendered."""
@@ -184,9 +184,9 @@ class StreamPump:
         waiting = receiver.send_chunks(chunks)
         if waiting is None:
             return True
-        self._waiting = waiting
+        future = self._waiting = asyncio.ensure_future(waiting)
         (self._deadlines or self._limit_time()).limit_reading()
-        waiting.add_done_callback(self._on_read)
+        future.add_done_callback(self._on_read)
         return False
 
     def _end(self, chunks: list[bytes], error: BaseException | None) -> None:

@@ -274,7 +274,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         return self._take_events(items, out) or self._meter.done
 
     def _take_events(self, items: list[bytes], out: list[bytes]) -> stages.Large | None:
-        splitter, is_quiet, meter = self._frames, self._adapter.is_quiet, self._meter
+        splitter = self._frames
         measured = self._call.meter if self._is_measured else None
         for index, chunk in enumerate(items):
             if splitter.size + len(chunk) > stages.LARGE_BYTES:
@@ -288,7 +288,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
                 count, length = frames.count(b"\n\n"), len(frames)
                 measured.produced_frames += count
                 measured.produced_bytes += length if length <= MAX_MEASURED_BYTES else _bound_length(length, count)
-            if self._begun and not meter.done and is_quiet(frames):
+            if self._begun and not self._meter.done and self._adapter.is_quiet(frames):
                 self._sent = True
                 out.append(frames)
             else:
@@ -450,20 +450,13 @@ def split_last_frames(frames: bytes) -> tuple[bytes, list[bytes]]:
 
     If a line ends in CR, all of them count as last ones.
     """
-    if frames.find(b"\r") >= 0:
+    if frames.find(b"\r") >= 0 or not frames.endswith(b"\n\n"):
         return b"", sse.split(frames)
-    last: list[bytes] = []
-    end = len(frames)
-    for _ in range(_LAST_FRAMES):
-        start = frames.rfind(b"\n\n", 0, end - 2) + 2
-        if start < 2:
-            last.append(frames[:end])
-            end = 0
-            break
-        last.append(frames[start:end])
-        end = start
-    last.reverse()
-    return frames[:end], last
+    earlier, *last, _ = frames.rsplit(b"\n\n", _LAST_FRAMES + 1)
+    if len(last) < _LAST_FRAMES:
+        last.insert(0, earlier)
+        earlier = b""
+    return earlier and frames[: len(earlier) + 2], [frame + b"\n\n" for frame in last]
 
 
 def _is_json(data: bytes) -> bool:

@@ -232,6 +232,10 @@ class Flow(BatchIterator[T]):
     def is_exhausted(self) -> bool:
         return self._ending is END and not self._ready and not self._left
 
+    def add_step(self, step: Step[Any, Any]) -> None:
+        """Add a step to an unread flow, see `add_step`."""
+        self._steps.append(step)
+
     def insert_step(self, step: Step[Any, Any]) -> None:
         """Insert a step before all others. It gets the items that follow."""
         self._steps.insert(0, step)

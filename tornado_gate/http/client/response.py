@@ -195,6 +195,16 @@ class HttpResponse:
 
         Raises the fault, mapped by `explain`, after all data before it. Not for a body that `is_compressed`.
         """
+        pieces = self._pieces
+        if len(pieces) == 1 and not self.paused:  # nearly all events: the same as below, in a third of the steps
+            data = pieces[0]
+            left = self._left - len(data)
+            framing = self._framing + self.size - len(data)
+            if left >= 0 and framing <= FREE_FRAMING_BYTES:
+                pieces.clear()
+                self._left, self.size = left, 0
+                self._framing = max(self._framing, framing)
+                return data
         try:
             return self._take_available()
         except HttpClientError as fault:

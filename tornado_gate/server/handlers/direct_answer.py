@@ -8,11 +8,10 @@ received it. So are the chunks of a stream (`pipeline/stream_pump.py`). Everythi
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Mapping
 from copy import copy
-from typing import Any
+from typing import Any, Literal
 
 from tornado.httputil import HTTPConnection
 from tornado.iostream import StreamClosedError
@@ -339,34 +338,34 @@ class DirectAnswerHandler(AnswerHandler):
 
     # Sending a stream: the interface `stream_pump.StreamReceiver`
 
-    def send_chunks(self, chunks: list[bytes]) -> asyncio.Future[None] | None:
+    def send_chunks(self, chunks: list[bytes]) -> Awaitable[None] | None:
         """Write chunks of a stream, the first ones after its head."""
         first, *others = chunks if len(chunks) == 1 else join_frames(chunks)
         if self.headers_written:
             waiting = self.write(first)
         else:
-            waiting = self._begin_stream(first)
-            self._pings = KeepAliveWriter(
-                self, self.attempt.reply.keep_alive, self.snapshot.config.server.keep_alive_seconds
-            )
+            attempt = self.attempt
+            assert attempt is not None
+            assert attempt.reply is not None
+            attempt.note_begun()
+            attempt.call.progress.begin_response(time.monotonic() - self.started)
+            waiting = self._begin_stream(attempt, first)
+            seconds = self.snapshot.config.server.keep_alive_seconds
+            self._pings = KeepAliveWriter(self, attempt.reply.keep_alive, seconds)
             self.gate.metrics.requests.count_stream_opened()
         for chunk in others:
             waiting = self.write(chunk)
         return waiting
 
-    def _begin_stream(self, chunk: bytes) -> asyncio.Future[None] | None:
+    def _begin_stream(self, attempt: DirectAttempt, chunk: bytes) -> Awaitable[None] | None:
         """Write the head and the first chunk of a stream."""
-        attempt = self.attempt
-        assert attempt is not None
         call, reply = attempt.call, attempt.reply
         assert reply is not None
-        attempt.note_begun()
-        self.written_at = now = time.monotonic()
-        call.progress.begin_response(now - self.started)
+        self.written_at = time.monotonic()
         if _has_usual_head(call, reply):
             head = self._render_usual_head(call, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
-            connection = self.connection
-            waiting = connection.begin_stream(head, chunk)  # type: ignore[attr-defined]  # as `send_whole`
+            connection: Any = self.connection  # only `http.server.front` repeats heads
+            waiting: Awaitable[None] | Literal[False] | None = connection.begin_stream(head, chunk)
             if waiting is not False:
                 self.headers = _STREAM_HEADERS
                 self._send = connection.send
@@ -406,14 +405,32 @@ class DirectAnswerHandler(AnswerHandler):
         *others, last = (chunks if len(chunks) == 1 else join_frames(chunks)) or (b"",)
         for chunk in others:
             self.send_chunks([chunk])
-        if not self.headers_written:
-            self._begin_stream(last)
-            last = b""
-        self.attempt = None
+        attempt, self.attempt = self.attempt, None
+        assert attempt is not None
         self._stop_running()
-        if self._pings is not None:
+        if self.headers_written:
             self._stop_stream()
-        self.end(last)
+            self.end(last)
+        elif self._send_complete_stream(attempt, last):
+            self._end_exchange()
+        else:
+            self._begin_stream(attempt, last)
+            self.end()
+
+    def _send_complete_stream(self, attempt: DirectAttempt, chunk: bytes) -> bool:
+        """Write a stream that has arrived whole. Return False, without an effect, if its head has other fields than most."""
+        call, reply = attempt.call, attempt.reply
+        assert reply is not None
+        attempt.note_begun()
+        call.progress.begin_response(time.monotonic() - self.started)
+        if not _has_usual_head(call, reply):
+            return False
+        head = self._render_usual_head(call, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
+        if not self.connection.send_whole(head, b"%x\r\n%b\r\n0\r\n\r\n" % (len(chunk), chunk)):  # type: ignore[attr-defined]  # as above
+            return False
+        self.sent_bytes = len(chunk)
+        self.headers_written = True
+        return True
 
     def leave_stream(self) -> None:
         """Go on with a stream in a task."""
