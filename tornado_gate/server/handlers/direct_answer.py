@@ -7,8 +7,9 @@ received it. Everything else goes on in a task, as for any request: `AnswerHandl
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from typing import Any
 
@@ -41,7 +42,8 @@ from tornado_gate.types.call import LazyExitStack
 class KnownHead:
     """What requests with the same head, apart from the length of their body, have in common.
 
-    `headers` are those for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is the length in `headers`.
+    `headers` are those for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is the length
+    in `headers`.
     """
 
     __slots__ = (
@@ -241,10 +243,24 @@ class DirectAnswerHandler(AnswerHandler):
 
     def interrupt(self, error: GateError) -> None:
         """End the response with `error`, because the gateway shuts down."""
-        if self.attempt is not None and self.work is None and not self.finished:
+        if self.attempt is None or self.finished:
+            super().interrupt(error)
+        elif self.work is None:
             self.fail(error)
         else:
-            super().interrupt(error)
+            self._call_after_first_step(self.interrupt, error)
+
+    def on_connection_close(self) -> None:
+        """End the request, whose caller has left."""
+        if self.attempt is not None and self.work is not None:
+            self._call_after_first_step(super().on_connection_close)
+        else:
+            super().on_connection_close()
+
+    @staticmethod
+    def _call_after_first_step(function: Callable[..., None], *arguments: object) -> None:
+        """Call `function` when the task has taken its first step: one that is cancelled before closes nothing."""
+        asyncio.get_running_loop().call_soon(function, *arguments)
 
     def release(self) -> None:
         """Release what the request holds, and close its connection to the upstream."""
