@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 
 from tests.support import front
-from tests.support.direct import JSON, OK, PROVIDER_KEY, Hook, Sender, Stage, make_request, reply, serving
+from tests.support.direct import JSON, OK, PROVIDER_KEY, Hook, Sender, Stage, echo, make_request, reply, serving
 from tests.support.raw import Peer, chunked
 from tornado_gate import types
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.config.routing import CircuitsConfig
-from tornado_gate.errors import ConfigError, InvalidField
+from tornado_gate.errors import ConfigError, InvalidField, Unavailable
+from tornado_gate.http.client.connection import ClientConnection
+from tornado_gate.http.client.faults import ConnectionBroken
 from tornado_gate.pipeline import plans
+from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.types.value import replace
 
 LIMITS = LimitsConfig(body_bytes=2000, answer_bytes=5000, stream_bytes=5000)
@@ -393,7 +396,7 @@ def test_every_hook_is_called_once_and_may_do_what_it_may_in_any_attempt(
         for name, make in UPSTREAM_REQUESTS.items():
             hooks[f"{name} in sender"] = "sender", partial(make, sender)
         for name, (place, hook) in hooks.items():
-            for strict in ([], ["X-Gate-Strict: 1"]):
+            for strict in ([], ["X-Gate-Strict: 1"])[: 1 + (hook is drop_field)]:
 
                 def run(call: types.Call, hook: Hook = hook, place: str = place) -> Any:
                     LOG.append("called")
@@ -415,3 +418,333 @@ def test_every_hook_is_called_once_and_may_do_what_it_may_in_any_attempt(
 
     play(tmp_path, script, test, speaks=frozenset({speaks}))
     assert not failed, "\n".join(f"{name}: {differences}" for name, differences in failed.items())
+
+
+class Held:
+    """An upstream that answers the first request of each connection, and holds every other one until `go_on`."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces = pieces
+        self.arrived = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.closed = asyncio.Event()
+        self.connections = 0
+
+    async def __call__(self, peer: Peer) -> None:
+        self.connections += 1
+        await peer.request()
+        await peer.say(reply())
+        await peer.request()
+        await peer.say(*self.pieces)
+        self.arrived.set()
+        waiting = asyncio.ensure_future(self.go_on.wait())
+        leaving = asyncio.ensure_future(peer.gone())
+        await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if waiting.done():
+            await peer.say(reply())
+        await leaving
+        waiting.cancel()
+        self.closed.set()
+
+
+class Holding:
+    """An upstream whose connections belong to one `Held` after the other."""
+
+    async def __call__(self, peer: Peer) -> None:
+        await self.held(peer)
+
+    async def begin(self, stage: Stage, *pieces: bytes) -> Held:
+        """Open a connection that will send `pieces` for the next request, and forget what was before."""
+        stage.gate.health.circuits._circuits.clear()
+        self.held = Held(*pieces)
+        await stage.gate.pools.find(stage.gate.snapshot.targets.providers["sender"]).close()
+        stage.gate.pools._pools.clear()
+        stage.gate.plans.clear()
+        await stage.warm()
+        stage.entries.clear()
+        stage.sent = 0
+        return self.held
+
+
+LANES = pytest.mark.parametrize("speaks", ["plain", "other"])
+PIECES = {
+    "nothing": (),
+    "a part of the head": (reply()[:20],),
+    "the head": (reply()[: -len(OK)],),
+    "a part of the body": (reply()[:-3],),
+}
+
+
+@LANES
+def test_the_upstream_is_left_when_the_caller_leaves(tmp_path: Path, speaks: str) -> None:
+    holding = Holding()
+
+    async def test(stage: Stage) -> None:
+        for name, pieces in PIECES.items():
+            for leaves in ("closes", "resets", "ends its half"):
+                held = await holding.begin(stage, *pieces)
+                client = await stage.running.connect()
+                await client.send(make_request())
+                await held.arrived.wait()
+                if leaves == "closes":
+                    await client.close()
+                elif leaves == "resets":
+                    client.reset()
+                else:
+                    client.writer.write_eof()
+                await asyncio.wait_for(held.closed.wait(), 5)
+                [entry] = await stage.wait_for_entries(1)
+                assert (entry.status, entry.outcome, entry.error_code) == (499, "aborted", ""), (name, leaves)
+                assert (entry.progress.is_sent, entry.progress.attempts) == (True, 1), (name, leaves)
+                assert stage.gate.health.circuits.find(entry.target) is None
+                assert (stage.sent, stage.list_rest()) == (1, {}), (name, leaves)
+                client.reset()
+
+    play(tmp_path, holding, test, speaks=frozenset({speaks}))
+
+
+def leave(handler: Any) -> None:
+    handler.connection.close_callback()
+
+
+def interrupt(handler: Any) -> None:
+    handler.interrupt(Unavailable("The gateway is shutting down.", code="shutting_down"))
+
+
+@pytest.mark.parametrize(("end", "status"), [(leave, 499), (interrupt, 503)])
+def test_what_hooks_have_opened_is_closed_even_if_the_task_has_not_begun(
+    tmp_path: Path, end: Callable[[Any], None], status: int
+) -> None:
+    """With uvloop a request and the end of its connection may arrive in one iteration of the loop."""
+
+    async def test(stage: Stage) -> None:
+        LOG.clear()
+        stage.form.before = push
+        start = AnswerHandler.start_work
+
+        def start_work(handler: AnswerHandler) -> None:
+            start(handler)
+            end(handler)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(AnswerHandler, "start_work", start_work)
+            client = await stage.running.connect()
+            await client.send(make_request())
+            [entry] = await stage.wait_for_entries(1)
+        assert entry.status == status
+        assert LOG == ["closed"]
+        await client.close()
+
+    play(tmp_path, Held(), test)
+
+
+TIMEOUTS: dict[str, tuple[types.Timeouts, tuple[bytes, ...], bool, str]] = {
+    "first_event": (
+        types.Timeouts(first_event=0.1),
+        (),
+        False,
+        "did not start its response in time (first_event timeout). Request",
+    ),
+    "first_event of a stream": (
+        types.Timeouts(first_event=0.1),
+        (),
+        True,
+        "did not start its response in time (first_event timeout).",
+    ),
+    "whole": (
+        types.Timeouts(whole=0.1),
+        (),
+        False,
+        "did not start its response in time (first_event timeout). Request",
+    ),
+    "whole, after the head": (
+        types.Timeouts(whole=0.1),
+        (reply()[: -len(OK)],),
+        False,
+        "did not start its response in time",
+    ),
+    "total": (types.Timeouts(total=0.1), (), False, "did not finish its response within 0.1 s (total timeout)."),
+    "total of a stream": (
+        types.Timeouts(total=0.1),
+        (),
+        True,
+        "did not finish its response within 0.1 s (total timeout).",
+    ),
+    "total, in the body": (
+        types.Timeouts(total=0.1),
+        (reply()[:-3],),
+        False,
+        "did not finish its response within 0.1 s",
+    ),
+    "gap": (types.Timeouts(gap=0.1), (reply()[:-3],), False, "sent no data for 0.1 s (gap timeout)."),
+}
+
+
+@LANES
+def test_each_timeout_ends_a_direct_attempt_with_its_error(tmp_path: Path, speaks: str) -> None:
+    holding = Holding()
+
+    async def test(stage: Stage) -> None:
+        entry = stage.config.providers["sender"]
+        for name, (timeouts, pieces, stream, message) in TIMEOUTS.items():
+            stage.reload(providers={"sender": replace(entry, timeouts=timeouts)})
+            held = await holding.begin(stage, *pieces)
+            [answer] = await stage.running.ask(make_request(stream=stream))
+            assert (answer.status, message in answer.body.decode()) == (504, True), (name, answer)
+            await asyncio.wait_for(held.closed.wait(), 5)
+            [recorded] = await stage.wait_for_entries(1)
+            assert recorded.error_code == "upstream_timeout", name
+            assert stage.gate.health.circuits.find(recorded.target) is not None, name
+            assert (stage.sent, stage.list_rest()) == (1, {}), name
+
+    play(tmp_path, holding, test, speaks=frozenset({speaks}))
+
+
+@LANES
+def test_a_waiting_request_is_interrupted_when_the_gateway_ends(tmp_path: Path, speaks: str) -> None:
+    holding = Holding()
+
+    async def test(stage: Stage) -> None:
+        for name, pieces in PIECES.items():
+            held = await holding.begin(stage, *pieces)
+            client = await stage.running.connect()
+            await client.send(make_request())
+            await held.arrived.wait()
+            for running in list(stage.gate.requests.running):
+                interrupt(running)
+            answer = await client.answer()
+            assert (answer.status, b"shutting_down" in answer.body) == (503, True), name
+            await asyncio.wait_for(held.closed.wait(), 5)
+            [entry] = await stage.wait_for_entries(1)
+            assert entry.error_code == "shutting_down", name
+            assert (stage.sent, stage.list_rest()) == (1, {}), name
+            await client.close()
+
+    play(tmp_path, holding, test, speaks=frozenset({speaks}))
+
+
+@LANES
+def test_a_request_uses_the_connection_again_after_an_answer_that_came_late(tmp_path: Path, speaks: str) -> None:
+    script = Held()
+
+    async def test(stage: Stage) -> None:
+        await stage.warm()
+        client = await stage.running.connect()
+        await client.send(make_request())
+        await script.arrived.wait()
+        script.go_on.set()
+        assert (await client.answer()).status == 200
+        await client.send(make_request())
+        await client.close()
+        assert script.connections == 1
+
+    play(tmp_path, script, test, speaks=frozenset({speaks}))
+
+
+@LANES
+def test_a_request_is_sent_on_a_new_connection_if_the_idle_one_was_closed(tmp_path: Path, speaks: str) -> None:
+    """The upstream has closed it, and the loop has not noticed yet."""
+    requests: list[int] = []
+
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            requests.append(peer.number)
+            await peer.say(reply())
+            if peer.number == 0:
+                peer.hang_up()
+                return
+
+    async def test(stage: Stage) -> None:
+        await stage.warm()
+        answers = await stage.running.ask(make_request(), make_request())
+        assert [answer.status for answer in answers] == [200, 200]
+        assert requests == [0, 1, 1]
+        assert len(stage.sender.calls) == 3
+
+    play(tmp_path, script, test, speaks=frozenset({speaks}))
+
+
+@LANES
+@pytest.mark.parametrize("is_unsent", [True, False])
+def test_a_lost_request_is_sent_again_only_if_it_was_not_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, speaks: str, *, is_unsent: bool
+) -> None:
+    """The connection breaks after the request was written; whether the kernel has all of it decides."""
+    requests: list[int] = []
+
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            requests.append(peer.number)
+            if peer.number == 0 and requests.count(0) == 2:
+                peer.reset()
+                return
+            await peer.say(reply())
+
+    async def test(stage: Stage) -> None:
+        await stage.warm()
+        original = ClientConnection._make_broken_fault
+
+        def make_fault(connection: ClientConnection, reason: str, response: Any) -> ConnectionBroken:
+            fault = original(connection, reason, response)
+            fault.unsent = is_unsent
+            return fault
+
+        monkeypatch.setattr(ClientConnection, "_make_broken_fault", make_fault)
+        [answer] = await stage.running.ask(make_request())
+        assert answer.status == (200 if is_unsent else 502)
+        assert requests == ([0, 0, 1] if is_unsent else [0, 0])
+        assert len(stage.sender.calls) == 2
+
+    play(tmp_path, script, test, speaks=frozenset({speaks}))
+
+
+@LANES
+def test_a_circuit_opens_after_failures_of_direct_attempts_and_closes_again(tmp_path: Path, speaks: str) -> None:
+    script = Scripted()
+
+    async def test(stage: Stage) -> None:
+        circuits = stage.gate.health.circuits
+        await stage.warm()
+        script.steps = [reply(b"{}", "500 A")]
+        answers = await stage.running.ask(make_request(), make_request(), make_request())
+        assert [answer.status for answer in answers] == [502, 502, 502]
+        assert stage.sent == 1, "after its first failure the target is chosen for each request"
+        [refused] = await stage.running.ask(make_request())
+        assert refused.status == 503, "the last resort has failed, too"
+        circuit = circuits.find(stage.entries[-1].target)
+        assert circuit is not None
+        assert circuit.blocked == "a"
+        script.steps = [reply()]
+        now = circuits.clock()
+        circuits.clock = lambda: now + 60
+        [probe] = await stage.running.ask(make_request())
+        assert probe.status == 200
+        assert circuit.blocked is None
+
+    play(tmp_path, script, test, speaks=frozenset({speaks}), circuits=CircuitsConfig(failures=3))
+
+
+def test_the_request_id_of_the_caller_is_kept_for_each_request(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        await stage.warm()
+        named = make_request("hi", "X-Request-Id: of-the-caller")
+        answers = await stage.running.ask(named, named, make_request(), make_request())
+        ids = [answer.headers["X-Request-Id"] for answer in answers]
+        assert ids[:2] == ["of-the-caller"] * 2
+        assert len(set(ids)) == 3
+        assert [entry.request_id for entry in stage.entries[1:]] == ids
+        assert [call.id for call in stage.sender.calls[1:]] == ids
+
+    play(tmp_path, echo(), test)
+
+
+def test_the_other_server_serves_the_same_requests(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with serving(tmp_path, echo(), server="tornado") as stage:
+            answers = await stage.running.ask(make_request(), make_request("longer"), make_request(model="?"))
+            assert [answer.status for answer in answers] == [200, 200, 404]
+            assert stage.direct == 0
+
+    front.run("httptools", check())

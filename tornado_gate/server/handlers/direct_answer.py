@@ -8,8 +8,9 @@ received it. So are the chunks of a stream (`pipeline/stream_pump.py`). Everythi
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from typing import Any, Literal
 
@@ -246,13 +247,26 @@ class DirectAnswerHandler(AnswerHandler):
     def interrupt(self, error: GateError) -> None:
         """End the response with `error`, because the gateway shuts down."""
         attempt = self.attempt
-        if attempt is not None and self.work is None and not self.finished:
-            if attempt.pump is not None and attempt.pump.begun:
-                attempt.pump.interrupt(error)
-            else:
-                self.fail(error)
-        else:
+        if attempt is None or self.finished:
             super().interrupt(error)
+        elif self.work is not None:
+            self._call_after_first_step(self.interrupt, error)
+        elif attempt.pump is not None and attempt.pump.begun:
+            attempt.pump.interrupt(error)
+        else:
+            self.fail(error)
+
+    def on_connection_close(self) -> None:
+        """End the request, whose caller has left."""
+        if self.attempt is not None and self.work is not None:
+            self._call_after_first_step(super().on_connection_close)
+        else:
+            super().on_connection_close()
+
+    @staticmethod
+    def _call_after_first_step(function: Callable[..., None], *arguments: object) -> None:
+        """Call `function` when the task has taken its first step: one that is cancelled before closes nothing."""
+        asyncio.get_running_loop().call_soon(function, *arguments)
 
     def release(self) -> None:
         """Release what the request holds, and close its connection to the upstream."""
