@@ -57,6 +57,7 @@ def make_reply(
     else:
         if not may_answer(type(request), type(result)) or find_wrong_field(result):
             return None
+        assert not isinstance(result, ChatResult)
         metering.record_event(call.meter, result)
     reply = wire_format.translate_response(call, request, events)
     chunks = reply.chunks

@@ -154,6 +154,7 @@ class Lane:
 
     def call(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook other than `translate_request`, and check that its result is of `kind`."""
+        result: Any
         try:
             result = self.hooks[hook](**arguments)
         except (GateError, ConfigError, asyncio.CancelledError):

@@ -183,9 +183,8 @@ def record_request(ended: EndedRequest) -> None:
         model, operation, target = "", ended.operation, NO_TARGET
     else:
         caller, meter, progress, charge, model = call.caller, call.meter, call.progress, call.charge, call.model
-        headers = ended.ledger_headers
-        if headers is None:
-            headers = select_headers(call.headers)
+        known = ended.ledger_headers
+        headers = select_headers(call.headers) if known is None else known
         operation = call.operation or ended.operation  # images, for generateContent at a model for images
         target = progress.target if call.target is NO_TARGET else call.target
     error_code = ended.error_code or progress.error_code
