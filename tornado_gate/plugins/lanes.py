@@ -154,7 +154,6 @@ class Lane:
 
     def call(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook other than `translate_request`, and check that its result is of `kind`."""
-        result: Any
         try:
             result = self.hooks[hook](**arguments)
         except (GateError, ConfigError, asyncio.CancelledError):
@@ -163,7 +162,7 @@ class Lane:
             raise self.record_exception(error, hook) from error
         if not isinstance(result, kind):
             raise self._make_kind_error(hook, result)
-        if hook in self.checked and (wrong := find_wrong_field(result)):
+        if hook in self.checked and (wrong := find_wrong_field(result)):  # type: ignore[arg-type]  # such hooks return a Struct
             raise self._make_value_error(hook, wrong)
         return result
 
