@@ -35,10 +35,6 @@ METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, Tra
 """Events that end a response and carry its usage."""
 
 
-_TEXTS = frozenset({Refusal, Text, Thinking, ToolCall})
-"""The parts that are deltas of text in a stream."""
-
-
 class MeterStep(stages.Step[StreamEvent, StreamEvent]):
     """Records passing events in the meter."""
 
@@ -70,7 +66,11 @@ def record_result(meter: Meter, result: ChatResult) -> None:
         meter.record_finish(choice.reason)
         if meter.measures_text:
             texts = [
-                part.arguments if type(part) is ToolCall else part.text for part in choice.parts if type(part) in _TEXTS
+                part.arguments if isinstance(part, ToolCall) else part.text
+                for part in choice.parts
+                if isinstance(
+                    part, (Refusal, Text, Thinking, ToolCall)
+                )  # the parts that have deltas of text in a stream
             ]
             meter.add_text(len(texts), sum(map(len, texts)))
         for part in choice.parts:
