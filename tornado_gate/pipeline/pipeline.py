@@ -191,7 +191,8 @@ async def _complete_and_run(
     """Run the common lane with what the gateway itself adds to a request."""
     if await once.may_have_own_links(call):
         request = await inline_own_links(call, request)
-    request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
+    if signatures.may_have_signatures(request):
+        request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
     if server_tool_parts.has_server_tools(request):
         request = await server_tool_parts.restore_parts(call, request)
     return await _run_common_lane(gate, call, once, provider, request)

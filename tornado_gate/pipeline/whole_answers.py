@@ -48,7 +48,7 @@ def make_reply(
     if type(events) is not WholeEvents or not events.is_direct:
         return None
     result = events.result
-    if type(result) is ChatResult:
+    if isinstance(result, ChatResult):
         if type(request) is not ChatRequest or request.stream or _must_store(call, used, request, result):
             return None
         if find_wrong_result_field(result):

@@ -89,7 +89,7 @@ class WholeEvents(stages.BatchIterator[StreamEvent]):
         self.result = result
         self._is_read = False
         self.is_direct = size is not None and size <= stages.LARGE_BYTES
-        if type(result) is ChatResult:
+        if isinstance(result, ChatResult):
             try:
                 self.is_direct = _is_plain(result) and (self.is_direct or (size is None and not is_large(result)))
             except (AttributeError, TypeError):
