@@ -162,7 +162,7 @@ class Lane:
             raise self.record_exception(error, hook) from error
         if not isinstance(result, kind):
             raise self._make_kind_error(hook, result)
-        if hook in self.checked and (wrong := find_wrong_field(result)):
+        if hook in self.checked and (wrong := find_wrong_field(result)):  # type: ignore[arg-type]  # `kind` is a struct
             raise self._make_value_error(hook, wrong)
         return result
 
