@@ -363,6 +363,8 @@ class DirectAnswerHandler(AnswerHandler):
 
     def send_chunks(self, chunks: list[bytes]) -> Awaitable[None] | None:
         """Write chunks of a stream, the first ones after its head."""
+        if self.headers_written and len(chunks) == 1:
+            return self.write(chunks[0])
         first, *others = chunks if len(chunks) == 1 else join_frames(chunks)
         if self.headers_written:
             waiting = self.write(first)
