@@ -344,3 +344,15 @@ async def test_a_stream_that_ends_with_its_last_event_leaves_the_connection_some
     exchange.deliver([b"0\r\n\r\n"])
     assert isinstance(exchange.response, HttpResponse)
     assert exchange.response.ended
+
+
+@pytest.mark.gen_test
+async def test_no_event_is_lost_if_the_framing_is_longer_than_the_events() -> None:
+    exchange = Exchange()
+    exchange.deliver([HEAD + frame(TEXT)])
+    exchange.start_pump()
+    extension = b";x=" + b"x" * 30_000
+    for _ in range(40):
+        exchange.deliver([b"%x%b\r\n%b\r\n" % (len(TEXT), extension, TEXT)])
+
+    assert exchange.pieces == [TEXT] * 41

@@ -107,11 +107,28 @@ class StreamPump:
     # Called when something has happened
 
     def _on_change(self) -> None:
-        """Send what the upstream's connection has received."""
-        receiver = self._receiver
+        """Send what the upstream's connection has received. Wait for more, unless something else is awaited then."""
+        response, flow, receiver = self._response, self.flow, self._receiver
         assert receiver is not None
         try:
-            self._advance()
+            while True:
+                try:
+                    piece = response.take_arrived()
+                except GateError as error:
+                    self._fail(error)
+                    return
+                if piece:
+                    chunks = flow.push([piece])
+                elif response.ended:
+                    chunks = flow.push([], END)
+                else:
+                    break
+                if not self._pass_on(chunks, receiver):
+                    return
+                if not response.ended and response.fault is None:
+                    break
+            response.listener = self._on_change
+            (self._deadlines or self._limit_time()).limit_items(flow.begun, self.begun)
         except Exception:
             receiver.fail_unexpectedly()
 
@@ -140,37 +157,17 @@ class StreamPump:
 
     # Passing on
 
-    def _advance(self) -> None:
-        response, flow = self._response, self.flow
-        while True:
-            try:
-                piece = response.take_arrived()
-            except GateError as error:
-                self._fail(error)
-                return
-            if piece:
-                chunks = flow.push([piece])
-            elif response.ended:
-                chunks = flow.push([], END)
-            else:
-                break
-            if not self._pass_on(chunks):
-                return
-            if not response.ended and response.fault is None:
-                break
-        response.listener = self._on_change
-        (self._deadlines or self._limit_time()).limit_items(has_items=flow.begun, is_begun=self.begun)
-
     def _fail(self, error: BaseException) -> None:
         """End the flow with an error of the upstream, or of the gateway."""
+        receiver = self._receiver
+        assert receiver is not None
         self._response.listener = None
         self._response.close()
-        self._pass_on(self.flow.push([], error))
+        self._pass_on(self.flow.push([], error), receiver)
 
-    def _pass_on(self, chunks: list[bytes] | None) -> bool:
+    def _pass_on(self, chunks: list[bytes] | None, receiver: StreamReceiver) -> bool:
         """Send the results of the flow. Return whether the upstream is to be read on now."""
-        ending, receiver = self.flow.ending, self._receiver
-        assert receiver is not None
+        ending = self.flow.ending
         if chunks is None or (ending is not None and not chunks and not self.begun):
             self._detach()
             receiver.leave_stream()

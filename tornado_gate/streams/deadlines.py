@@ -203,15 +203,14 @@ class Deadlines:
         self._listener = listener
         self._due = NEVER
 
-    def limit_items(self, *, has_items: bool, is_begun: bool) -> None:
+    def limit_items(self, has_items: bool, is_begun: bool) -> None:
         """Limit the time until the next items. `has_items`: some have arrived, so the gap timeout applies.
 
         `is_begun`: the response has begun, so the first-event timeout is over.
         """
         due = self.ends_at if is_begun else self._first
-        if has_items:
-            gap_ends = self._loop.time() + self._timeouts.gap
-            due = min(due, gap_ends)
+        if has_items and (gap_ends := self._loop.time() + self._timeouts.gap) < due:
+            due = gap_ends
         self._due = due
         if due < self._rings_at:
             self._move_timer(due)

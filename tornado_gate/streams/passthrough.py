@@ -271,7 +271,28 @@ class _Passthrough(stages.Step[bytes, bytes]):
         if self._splitter is not None:
             self._take_split(self._splitter, items, out)
             return self._meter.done
+        if len(items) == 1 and self._begun and not self._frames.size and self._take_quiet(items[0]):
+            out += items
+            return False
         return self._take_events(items, out) or self._meter.done
+
+    def _take_quiet(self, chunk: bytes) -> bool:
+        """Take a chunk of complete quiet frames, as most are. Return False, without an effect, for any other."""
+        length = len(chunk)
+        if (
+            length > MAX_MEASURED_BYTES
+            or not chunk.endswith(b"\n\n")
+            or self._meter.done
+            or not self._adapter.is_quiet(chunk)
+        ):
+            return False
+        if not chunk.isascii():
+            _check_text(chunk)
+        if self._is_measured:
+            measured = self._call.meter
+            measured.produced_frames += chunk.count(b"\n\n")
+            measured.produced_bytes += length
+        return True
 
     def _take_events(self, items: list[bytes], out: list[bytes]) -> stages.Large | None:
         splitter = self._frames

@@ -168,18 +168,19 @@ class Limits(Protocol):
 class Flow(BatchIterator[T]):
     """A flow of items from a source, processed by steps. It ends when the source or a step ends, and then closes the source.
 
-    After an error the source is closed before further items are returned. `limits` may be set until the first read. `reader` is
+    After an error the source is closed before further items are returned. `ending` is how the items end after those that are
+    ready; None if more may follow. `limits` may be set until the first read. `reader` is
     that of the response whose chunks the flow has.
     """
 
     __slots__ = (
-        "_ending",
         "_next",
         "_paused",
         "_ready",
         "_source",
         "_steps",
         "begun",
+        "ending",
         "has_failed",
         "limits",
         "reader",
@@ -197,7 +198,7 @@ class Flow(BatchIterator[T]):
         self._next = make_batch_reader(source)
         self._steps = list(steps)
         self._ready: list[T] = []
-        self._ending: Ending = None
+        self.ending: Ending = None
         self._paused: list[tuple[Step[Any, Any], Pause | Large, Ending]] = []  # the last one continues first
         self.begun = False
         self.limits = limits
@@ -211,7 +212,7 @@ class Flow(BatchIterator[T]):
             if self._paused:
                 await self._resume()
                 continue
-            if self._ending is not None:
+            if self.ending is not None:
                 await self._raise_ending()
             if limits is not None:
                 outer = limits.begin()
@@ -230,7 +231,7 @@ class Flow(BatchIterator[T]):
 
     @property
     def is_exhausted(self) -> bool:
-        return self._ending is END and not self._ready and not self._left
+        return self.ending is END and not self._ready and not self._left
 
     def add_step(self, step: Step[Any, Any]) -> None:
         """Add a step to an unread flow, see `add_step`."""
@@ -248,12 +249,10 @@ class Flow(BatchIterator[T]):
         """
         self.begun = True
         self.has_failed = self._run_steps(items, ending)
-        return None if self._paused else self._take_ready()
-
-    @property
-    def ending(self) -> Ending:
-        """Return how the items end after the results of the last `push`; None if more may follow."""
-        return self._ending
+        if self._paused:
+            return None
+        ready, self._ready = self._ready, []
+        return ready
 
     def _take_ready(self) -> list[T]:
         """Return the finished items. A separate function, so that no traceback keeps its frame alive."""
@@ -261,12 +260,12 @@ class Flow(BatchIterator[T]):
         return ready
 
     async def aclose(self) -> None:
-        self._left, self._ready, self._ending, self._paused = [], [], END, []
+        self._left, self._ready, self.ending, self._paused = [], [], END, []
         await self._close()
 
     async def release(self) -> None:
         """Release the source for a reader who has all data."""
-        self._left, self._ready, self._ending, self._paused = [], [], END, []
+        self._left, self._ready, self.ending, self._paused = [], [], END, []
         await self._close(release)
 
     async def _close(self, end: Callable[[AsyncIterator[Any]], Awaitable[None]] | None = None) -> None:
@@ -297,7 +296,7 @@ class Flow(BatchIterator[T]):
 
     async def _raise_ending(self) -> None:
         """Raise the error that ended the flow, or StopAsyncIteration after a normal end."""
-        ending, self._ending = self._ending, END
+        ending, self.ending = self.ending, END
         await self._close(release if ending is END else None)
         if not isinstance(ending, BaseException):
             raise StopAsyncIteration
@@ -376,7 +375,7 @@ class Flow(BatchIterator[T]):
             items = out
         if ending is not None:
             self._paused.clear()  # a later step has ended the items
-        self._ready, self._ending = items, ending
+        self._ready, self.ending = items, ending
         items, ending, out = [], None, []  # a traceback may keep this frame alive
         return failed
 
@@ -396,7 +395,7 @@ class Flow(BatchIterator[T]):
     def _keep_results(self, items: list[Any], ending: Ending) -> None:
         if ending is not None:
             self._paused.clear()  # a later step has ended the items
-        self._ready, self._ending = items, ending
+        self._ready, self.ending = items, ending
 
 
 async def _continue() -> None:

@@ -195,18 +195,16 @@ class HttpResponse:
 
         Raises the fault, mapped by `explain`, after all data before it. Not for a body that `is_compressed`.
         """
-        pieces = self._pieces
-        if len(pieces) == 1 and not self.paused:  # nearly all events: the same as below, in a third of the steps
-            data = pieces[0]
-            left = self._left - len(data)
-            framing = self._framing + self.size - len(data)
-            if left >= 0 and framing <= FREE_FRAMING_BYTES:
-                pieces.clear()
-                self._left, self.size = left, 0
-                self._framing = max(self._framing, framing)
-                return data
         try:
-            return self._take_available()
+            pieces = self._pieces
+            if len(pieces) != 1 or self.paused or self._left < len(pieces[0]):
+                return self._take_available()
+            data = pieces.pop()  # nearly all events: the same as there, in half of the steps
+            size, self.size = self.size, 0
+            if size > len(data):
+                self._count_framing(size - len(data))
+            self._left -= len(data)
+            return data
         except HttpClientError as fault:
             self.close()
             raise self.explain(fault) from fault
@@ -255,15 +253,18 @@ class HttpResponse:
             self.fault, self._source = fault, None
             self.notify_change()
 
+    def _count_framing(self, size: int) -> None:
+        self._framing += size
+        if self._framing > FREE_FRAMING_BYTES and self._framing > self._bound.most // FRAMING_SHARE:
+            raise ResponseTooLarge(*self._bound)
+
     def _take_available(self) -> bytes:
         """Return the data since the last call, b"" without any. Raises HttpClientError after all data before the fault."""
         pieces, size, self.size = self._pieces, self.size, 0
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
         if size > len(data):
-            self._framing += size - len(data)
-            if self._framing > max(FREE_FRAMING_BYTES, self._bound.most // FRAMING_SHARE):
-                raise ResponseTooLarge(*self._bound)
+            self._count_framing(size - len(data))
         if self.paused and self._source is not None:
             self.paused = False
             self._source.resume()

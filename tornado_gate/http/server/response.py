@@ -199,7 +199,10 @@ class RequestConnection(HTTPConnection):
             raise RuntimeError("call write_headers before write")
         if not chunk or self._head_only:
             return None
-        return self._line.send(self._frame_chunk(chunk)) if len(chunk) <= MAX_JOINED_BYTES else self._send_long(chunk)
+        length = len(chunk)
+        if length > MAX_JOINED_BYTES:
+            return self._send_long(chunk)
+        return self._line.send(b"%x\r\n%b\r\n" % (length, chunk) if self._chunked else self._frame_chunk(chunk))
 
     def _send_long(self, chunk: bytes) -> asyncio.Future[None] | None:
         """Send a long piece of the body without copying it."""

@@ -328,20 +328,27 @@ class DirectAnswerHandler(AnswerHandler):
 
     def _send_with_usual_head(self, call: Call, reply: Reply, data: bytes) -> bool:
         """Write a reply whose head has the usual fields only. Return False, without an effect, for any other."""
-        if not _has_usual_head(call, reply):
-            return False
         cost = compute_answer_cost(self.snapshot.prices, call)
         price = "" if cost is None else f"X-Gate-Cost: {format_usd(cost)}\r\n"
         head = self._render_usual_head(
             call, reply, f"{price}Content-Length: {len(data)}\r\nDate: {format_date_header()}"
         )
-        if not self.connection.send_whole(head, data):  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
+        if head is None or not self.connection.send_whole(head, data):  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
             return False
         self.sent_bytes = len(data)
         self.headers_written = True
         return True
 
-    def _render_usual_head(self, call: Call, reply: Reply, last_fields: str) -> str:
+    def _render_usual_head(self, call: Call, reply: Reply, last_fields: str) -> str | None:
+        """Return the head of a reply, or None if it has other fields than those of most replies."""
+        if (
+            reply.status != 200
+            or reply.headers
+            or call.losses
+            or call.additions.headers is not None
+            or not is_clean_value(reply.content_type)
+        ):
+            return None
         request_id, target = self.request_id, call.target
         return (
             f"HTTP/1.1 200 OK\r\nX-Request-Id: {request_id}\r\nRequest-Id: {request_id}\r\n"
@@ -350,10 +357,15 @@ class DirectAnswerHandler(AnswerHandler):
             f"X-Gate-Model: {make_header_safe(target.upstream_model)}\r\n{last_fields}\r\n\r\n"
         )
 
+    def _render_stream_head(self, call: Call, reply: Reply) -> str | None:
+        return self._render_usual_head(call, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
+
     # Sending a stream: the interface `stream_pump.StreamReceiver`
 
     def send_chunks(self, chunks: list[bytes]) -> Awaitable[None] | None:
         """Write chunks of a stream, the first ones after its head."""
+        if self.headers_written and len(chunks) == 1:
+            return self.write(chunks[0])
         first, *others = chunks if len(chunks) == 1 else join_frames(chunks)
         if self.headers_written:
             waiting = self.write(first)
@@ -376,8 +388,8 @@ class DirectAnswerHandler(AnswerHandler):
         call, reply = attempt.call, attempt.reply
         assert reply is not None
         self.written_at = time.monotonic()
-        if _has_usual_head(call, reply):
-            head = self._render_usual_head(call, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
+        head = self._render_stream_head(call, reply)
+        if head is not None:
             connection: Any = self.connection  # only `http.server.front` repeats heads
             waiting: Awaitable[None] | Literal[False] | None = connection.begin_stream(head, chunk)
             if waiting is not False:
@@ -437,10 +449,8 @@ class DirectAnswerHandler(AnswerHandler):
         assert reply is not None
         attempt.note_begun()
         call.progress.begin_response(time.monotonic() - self.started)
-        if not _has_usual_head(call, reply):
-            return False
-        head = self._render_usual_head(call, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
-        if not self.connection.send_whole(head, b"%x\r\n%b\r\n0\r\n\r\n" % (len(chunk), chunk)):  # type: ignore[attr-defined]  # as above
+        head = self._render_stream_head(call, reply)
+        if head is None or not self.connection.send_whole(head, b"%x\r\n%b\r\n0\r\n\r\n" % (len(chunk), chunk)):  # type: ignore[attr-defined]  # as above
             return False
         self.sent_bytes = len(chunk)
         self.headers_written = True
@@ -463,17 +473,6 @@ class DirectAnswerHandler(AnswerHandler):
 
 _STREAM_HEADERS: dict[str, str] = {"Content-Type": EVENTS}
 """The headers of a stream whose head was written: `AnswerHandler.fail_late` looks for its type."""
-
-
-def _has_usual_head(call: Call, reply: Reply) -> bool:
-    """Return whether the head of a reply has no other fields than those of most replies."""
-    return (
-        reply.status == 200
-        and not reply.headers
-        and not call.losses
-        and call.additions.headers is None
-        and is_clean_value(reply.content_type)
-    )
 
 
 class RepeatedAnswerHandler(DirectAnswerHandler):
