@@ -97,7 +97,9 @@ class HookedFormat(PlainFormat):
         return PlainFormat.forward_request(self, call, wire) if result is ... else result
 
     @format_impl
-    def forward_response(self, call: types.Call, request: types.VerbatimRequest, incoming: Any) -> Any:
+    def forward_response(  # type: ignore[override]  # a hook takes the arguments that it names
+        self, call: types.Call, request: types.VerbatimRequest, incoming: Any
+    ) -> Any:
         result = self.after(call) if self.after is not None else ...
         return PlainFormat.forward_response(self, request, incoming) if result is ... else result
 
@@ -255,7 +257,7 @@ def _watch(stage: Stage) -> None:
         async with stage.recorded:
             stage.recorded.notify_all()
 
-    DirectAttempt.begin = begin  # type: ignore[method-assign]
+    DirectAttempt.begin = begin  # type: ignore[method-assign, assignment]
     stage.gate.metrics.requests.add = note  # type: ignore[method-assign]
 
 
