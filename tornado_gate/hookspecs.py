@@ -239,7 +239,8 @@ class FormatSpec:
 
         Return without waiting: `Reply.chunks` is an async generator that reads `events` while it is read. The core has checked
         the order of events. A stream that fails after its first event ends with `StreamError`; render it as this format's error
-        event, never as a normal finish. `events.collect` returns the whole result, or raises that error. `translate_request`
+        event, never as a normal finish. `events.collect` returns the whole result, or raises that error. `events.render_json`
+        returns the chunk of a whole response, immediately if `events` are `WholeEvents`. `translate_request`
         stores in `request.reply_state` any data for the reply that the request's fields do not hold.
 
         When: once for each response that an upstream has begun, even if it then fails before its first chunk and the next target
@@ -421,7 +422,9 @@ class ProviderSpec:
     ) -> AsyncIterator[StreamEvent]:
         """Translate the upstream's response into stream events; usually an async generator. For their order see `types.events`.
 
-        Not called for a `VerbatimRequest`. `events.replay` returns the events of a whole `ChatResult`. Yield a `StreamError`
+        Not called for a `VerbatimRequest`. For a response that is known completely, return `events.WholeEvents` of its
+        `ChatResult`: formats then take the result without its events. `events.convert_whole` makes them of a body that has
+        arrived completely. `events.replay` returns the events of a whole `ChatResult`. Yield a `StreamError`
         for an error in a stream that has begun. If a stream ends without a finish, the core adds a `StreamError`.
 
         When: once for each response whose status is below 300 or in `accepted_statuses`.

@@ -62,7 +62,7 @@ def test_somebody_known_by_subject_is_signed_in_whatever_the_policy_and_the_emai
     assert (first.role, first.email, first.name) == ("member", "ann@example.org", "Ann")
     cookie, session = sign_in(accounts, make_identity(email="other@example.org", email_verified=False))
     assert session.user.id == first.id
-    assert accounts.sessions.find(cookie) == session
+    assert accounts.sessions.find_session(cookie) == session
     other = make_identity(issuer="https://other.example.org", email="other@example.org")
     assert sign_in(accounts, other, "open")[1].user.id != first.id  # the same subject at another issuer
 
@@ -92,10 +92,10 @@ def test_an_account_is_linked_only_by_a_verified_email_and_loses_its_password(
     cookie, _ = accounts.sign_in.with_password("ann@example.org", PASSWORD, address=ADDRESS, agent="")
     unverified = make_identity(email_verified=False, groups=("eng",))
     assert refused_code(accounts, unverified, "open") == "email_not_verified"
-    assert accounts.sessions.find(cookie)
+    assert accounts.sessions.find_session(cookie)
     linked = sign_in(accounts, make_identity())[1].user
     assert (linked.id, linked.has_password) == (user.id, False)
-    assert accounts.sessions.find(cookie) is None  # whoever had taken the e-mail before
+    assert accounts.sessions.find_session(cookie) is None  # whoever had taken the e-mail before
     with pytest.raises(SignInFailed):
         accounts.sign_in.with_password("ann@example.org", PASSWORD, address=ADDRESS, agent="")
     assert refused_code(accounts, make_identity("mallory", email="ann@example.org"), "open") == "email_taken"
@@ -126,26 +126,28 @@ def test_linking_ends_all_that_the_unverified_account_had_and_made(accounts: Acc
     made_reset = accounts.reset_links.create(other.id, actor)
     invitation, _ = accounts.invitations.create(actor, role="administrator")
     accounts.limit_overrides.create("gateway", "", "requests_per_minute", actor, value=1, until=time.time() + 60)
-    assert all(store.find(digest_key(text)) for text in keys.values())
+    assert all(store.find_key(digest_key(text)) for text in keys.values())
     assert accounts.devices.knows(device, user.id)
 
     linked = sign_in(accounts, make_identity())[1].user
     assert linked.id == user.id
-    assert [name for name, text in keys.items() if store.find(digest_key(text))] == []
-    assert store.find(digest_key(untouched)) is not None
-    assert accounts.sessions.find(cookie) is None
+    assert [name for name, text in keys.items() if store.find_key(digest_key(text))] == []
+    assert store.find_key(digest_key(untouched)) is not None
+    assert accounts.sessions.find_session(cookie) is None
     assert not accounts.devices.knows(device, user.id, linked.password_changed or 0.0)
     assert accounts.limit_overrides.list_all() == []
-    for find, token in (
-        (accounts.reset_links.find, reset), (accounts.reset_links.find, made_reset), (accounts.invitations.find, invitation),
-    ):  # fmt: skip
+    for find_by_token, token in (
+        (accounts.reset_links.find_user, reset),
+        (accounts.reset_links.find_user, made_reset),
+        (accounts.invitations.find_invitation, invitation),
+    ):
         with pytest.raises(NotFound):
-            find(token)
+            find_by_token(token)
     [event] = list_events(accounts.database, action="user.link_identity")
     assert event.detail["revoked_keys"] == len(keys) + 1
     new, _ = store.create("new", user=user.id, created_by=user.id)
     sign_in(accounts, make_identity())
-    assert store.find(digest_key(new)) is not None, "only the first sign-in links"
+    assert store.find_key(digest_key(new)) is not None, "only the first sign-in links"
 
 
 def test_an_email_that_only_looks_alike_is_not_the_same(accounts: Accounts, administrator: Actor) -> None:
@@ -188,7 +190,7 @@ def test_memberships_follow_the_groups_and_those_from_the_console_stay(
     assert accounts.members.list_of_user(user.id)[0].role == "administrator"
     sign_in(accounts, make_identity(groups=("ops",)))
     assert list_teams(accounts, user) == ["default/Operations:oidc", "Acme/Own:console"]
-    assert keystore.find(digest_key(text)) is None
+    assert keystore.find_key(digest_key(text)) is None
     assert keystore.revision() > revision
     sign_in(accounts, make_identity())
     assert list_teams(accounts, user) == ["Acme/Own:console"]

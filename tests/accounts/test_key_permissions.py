@@ -47,7 +47,7 @@ async def watch(database: Database, address: str) -> AsyncIterator[KeyRing]:
 async def wait_until(ring: KeyRing, key: str, holds: Callable[[KeyRecord | None], bool]) -> None:
     """Wait until the record of a key is as `holds` says, which must be within a second."""
     began = time.monotonic()
-    while not holds(await ring.find(key)):
+    while not holds(await ring.find_key(key)):
         await asyncio.sleep(0.01)
         assert time.monotonic() < began + SECOND
 
@@ -62,8 +62,8 @@ async def test_a_revocation_by_another_process_is_in_force_within_a_second(
 ) -> None:
     text, made = KeyStore(database).create("a")
     async with watch(database, database_address) as ring, watch(database, database_address) as other:
-        assert await ring.find(text) is not None
-        assert await other.find(text) is not None
+        assert await ring.find_key(text) is not None
+        assert await other.find_key(text) is not None
         command = [sys.executable, "-c", REVOKE, str(database.data_dir), database_address, made.id]
         assert await asyncio.to_thread(subprocess.check_output, command, text=True, timeout=20) == "True\n"
         await asyncio.gather(wait_until(ring, text, is_gone), wait_until(other, text, is_gone))
@@ -78,7 +78,7 @@ async def test_owners_and_teams_limit_keys_within_a_second(database: Database, d
     of_team = [store.create("b", user=ann.id, team=team)[0] for _ in range(2)]
     async with watch(database, database_address) as ring:
         for text in (key, *of_team):
-            assert await ring.find(text) is not None
+            assert await ring.find_key(text) is not None
         accounts.users.set_role(ann.id, "member", ACTOR)
         await wait_until(ring, key, lambda record: record is not None and record.role == "member")
         accounts.users.set_state(ann.id, "disabled", ACTOR)
@@ -91,7 +91,7 @@ async def test_owners_and_teams_limit_keys_within_a_second(database: Database, d
         await wait_until(
             ring, of_team[0], lambda record: record is not None and record.team_limits == Limits(concurrent_requests=3)
         )
-        found = await ring.find(of_team[0])
+        found = await ring.find_key(of_team[0])
         assert found is not None
         assert found.team_budget == Budget(usd_per_day=5)
         accounts.members.remove(team, ann.id, ACTOR)
@@ -152,7 +152,7 @@ async def test_ten_thousand_keys_are_listed_and_found_quickly(database: Database
     )
     ring = KeyRing(store, {})
     for text in [text for number, text in enumerate(texts[:300]) if number % 3]:
-        await ring.find(text)
+        await ring.find_key(text)
         assert ring.find_cached(digest_key(text)) is not None
     assert not writes, "a use is written later"
     await ring._write_last_used()

@@ -29,10 +29,10 @@ class CountingStore(KeyStore):
         self.broken = False
         self.after_find: Callable[[], object] = lambda: None
 
-    def find(self, wanted: bytes) -> StoredKey | None:
+    def find_key(self, wanted: bytes) -> StoredKey | None:
         self.finds += 1
         self.fail_if_broken()
-        found = super().find(wanted)
+        found = super().find_key(wanted)
         self.after_find()
         return found
 
@@ -67,7 +67,7 @@ def entry(name: str, key: str, requests_per_minute: int | None = None) -> dict[b
 @pytest.mark.gen_test
 async def test_keys_of_conf_are_found_without_the_store(counting: CountingStore) -> None:
     ring = KeyRing(counting, entry("ci", "conf-key", requests_per_minute=60))
-    record = await ring.find("conf-key")
+    record = await ring.find_key("conf-key")
     assert record is not None
     assert (record.id, record.account, record.name, record.source) == ("conf:ci", "ci", "ci", "conf")
     assert (record.models, record.requests_per_minute, record.tokens_per_minute) == (("local-*",), 60, None)
@@ -78,14 +78,14 @@ async def test_keys_of_conf_are_found_without_the_store(counting: CountingStore)
 async def test_conf_keys_are_replaced_on_a_reload(counting: CountingStore) -> None:
     ring = KeyRing(counting, entry("old", "old-key"))
     ring.replace(entry("new", "new-key"))
-    assert await ring.find("old-key") is None
-    assert await ring.find("new-key") is not None
+    assert await ring.find_key("old-key") is None
+    assert await ring.find_key("new-key") is not None
 
 
 @pytest.mark.gen_test
 async def test_an_empty_key_is_no_key(counting: CountingStore) -> None:
     ring = KeyRing(counting, entry("empty", ""))
-    assert await ring.find("") is None
+    assert await ring.find_key("") is None
 
 
 @pytest.mark.gen_test
@@ -93,7 +93,7 @@ async def test_a_stored_key_is_read_once_and_its_use_is_noted(counting: Counting
     text, made = counting.create("a", models=["m"], operations=["chat"])
     ring = KeyRing(counting, {})
     await ring.start()
-    first, second = await ring.find(text), await ring.find(text)
+    first, second = await ring.find_key(text), await ring.find_key(text)
     assert first is not None
     assert first == second
     assert (first.id, first.source, first.models, first.operations) == (made.id, "store", ("m",), ("chat",))
@@ -108,14 +108,14 @@ async def test_an_unknown_key_is_looked_up_once_for_a_while(
 ) -> None:
     ring = KeyRing(counting, {})
     await ring.check()
-    assert await ring.find("tg-wrong") is None
-    assert await ring.find("tg-wrong") is None
+    assert await ring.find_key("tg-wrong") is None
+    assert await ring.find_key("tg-wrong") is None
     assert counting.finds == 1
     monkeypatch.setattr(keys, "UNKNOWN_KEY_SECONDS", 0.0)
     ring = KeyRing(counting, {})
     await ring.check()
-    assert await ring.find("tg-other") is None
-    assert await ring.find("tg-other") is None
+    assert await ring.find_key("tg-other") is None
+    assert await ring.find_key("tg-other") is None
     assert counting.finds == 3
 
 
@@ -126,9 +126,9 @@ async def test_what_is_remembered_is_bounded(counting: CountingStore, monkeypatc
     ring = KeyRing(counting, {})
     await ring.check()
     for text in (texts[0], texts[1], texts[0], texts[2]):  # b was not used for longest when c came
-        await ring.find(text)
+        await ring.find_key(text)
     for number in range(10):
-        await ring.find(f"tg-wrong-{number}")
+        await ring.find_key(f"tg-wrong-{number}")
     assert set(ring._found) == {digest_key(texts[0]), digest_key(texts[2])}
     assert len(ring._unknown) == 2
 
@@ -138,10 +138,10 @@ async def test_a_change_makes_the_ring_ask_again(counting: CountingStore) -> Non
     text, made = counting.create("a")
     ring = KeyRing(counting, {})
     await ring.check()
-    assert await ring.find(text) is not None
+    assert await ring.find_key(text) is not None
     counting.revoke(made.id)
     await ring.check()
-    assert await ring.find(text) is None
+    assert await ring.find_key(text) is None
 
 
 @pytest.mark.gen_test
@@ -151,11 +151,11 @@ async def test_a_key_that_expires_is_refused_from_memory_too(
     text, made = counting.create("a", expires=time.time() + DAY)
     ring = KeyRing(counting, {})
     await ring.check()
-    assert await ring.find(text) is not None
+    assert await ring.find_key(text) is not None
     assert made.expires is not None
     later = made.expires
     monkeypatch.setattr(time, "time", lambda: later)
-    assert await ring.find(text) is None
+    assert await ring.find_key(text) is None
     assert counting.finds == 1
 
 
@@ -171,9 +171,9 @@ async def test_a_look_up_that_a_revocation_overtook_is_not_remembered(counting: 
         asyncio.run_coroutine_threadsafe(ring.check(), loop).result(10)
 
     counting.after_find = revoke_meanwhile
-    assert await ring.find(text) is not None  # it was in force when it was asked for
+    assert await ring.find_key(text) is not None  # it was in force when it was asked for
     counting.after_find = lambda: None
-    assert await ring.find(text) is None
+    assert await ring.find_key(text) is None
 
 
 @pytest.mark.gen_test
@@ -184,18 +184,18 @@ async def test_losing_the_store_keeps_known_keys_working_and_is_logged_once(
     unseen, _ = counting.create("b")
     ring = KeyRing(counting, entry("conf", "conf-key"))
     await ring.check()
-    await ring.find(text)
+    await ring.find_key(text)
     counting.broken = True
     for _ in range(3):
         await ring.check()
-    assert await ring.find(text) is not None
-    assert await ring.find("conf-key") is not None
+    assert await ring.find_key(text) is not None
+    assert await ring.find_key("conf-key") is not None
     with pytest.raises(Unavailable):
-        await ring.find(unseen)
+        await ring.find_key(unseen)
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     counting.broken = False
     await ring.check()
-    assert await ring.find(unseen) is not None
+    assert await ring.find_key(unseen) is not None
     assert caplog.records[-1].message.startswith("the key store is readable again")
 
 
@@ -204,13 +204,13 @@ async def test_a_revocation_during_a_loss_is_seen_when_the_store_is_back(countin
     text, made = counting.create("a")
     ring = KeyRing(counting, {})
     await ring.check()
-    await ring.find(text)
+    await ring.find_key(text)
     counting.broken = True
     await ring.check()
     counting.revoke(made.id)
     counting.broken = False
     await ring.check()
-    assert await ring.find(text) is None
+    assert await ring.find_key(text) is None
 
 
 @pytest.mark.gen_test
@@ -246,11 +246,11 @@ async def test_a_revocation_by_another_process_is_in_force_within_a_second(count
     text, made = counting.create("a")
     ring = KeyRing(counting, {})
     await ring.start()
-    assert await ring.find(text) is not None
+    assert await ring.find_key(text) is not None
     command = [sys.executable, "-c", REVOKE, str(counting.database.data_dir), made.id]
     assert await asyncio.to_thread(subprocess.check_output, command, text=True, timeout=20) == "True\n"
     revoked = time.monotonic()
-    while await ring.find(text) is not None:
+    while await ring.find_key(text) is not None:
         await asyncio.sleep(0)
         assert time.monotonic() < revoked + 1
     await ring.stop()
@@ -263,7 +263,7 @@ async def test_the_ring_starts_and_stops_without_a_store(
     counting.broken = True
     ring = KeyRing(counting, entry("conf", "conf-key"))
     await ring.start()
-    assert await ring.find("conf-key") is not None
+    assert await ring.find_key("conf-key") is not None
     await ring.stop()
     await ring.stop()
     assert len(caplog.records) == 1

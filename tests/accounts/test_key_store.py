@@ -145,7 +145,7 @@ def test_every_field_comes_back_as_it_was_given(store: KeyStore) -> None:
     assert made.limits == {"requests_per_minute": 60}
     assert made.budget == {"usd_per_day": 5.0, "tokens_per_month": 10**18}
     assert store.get(made.id) == made
-    assert store.find(digest_key(text)) == replace(made, user_name=ann.email)
+    assert store.find_key(digest_key(text)) == replace(made, user_name=ann.email)
     (event,) = list_events(store)
     assert (event.action, event.object, event.actor, event.actor_name) == (
         "key.create",
@@ -165,7 +165,7 @@ def test_every_field_comes_back_as_it_was_given(store: KeyStore) -> None:
 def test_a_name_revokes_its_key_once(store: KeyStore) -> None:
     text, made = store.create("nightly")
     assert store.revoke_named("nightly", actor=ACTOR).id == made.id
-    assert store.find(digest_key(text)) is None
+    assert store.find_key(digest_key(text)) is None
     assert [(event.action, event.object, event.detail) for event in list_events(store)] == [
         ("key.revoke", made.id, {"name": "nightly"})
     ]
@@ -205,12 +205,12 @@ def test_a_rotated_key_has_a_successor_and_works_for_the_overlap(store: KeyStore
     assert new.id != old.id
     for name in ("name", "account", "models", "limits", "tags", "role", "expires", "created_by", "budget"):
         assert getattr(new, name) == getattr(old, name), name
-    assert store.find(digest_key(new_text)) == new
+    assert store.find_key(digest_key(new_text)) == new
     _, third = store.rotate(new.id, overlap_seconds=60)
     assert (old.usage_id, new.usage_id, third.usage_id) == (old.id, old.id, old.id), "a rotation gives no new budget"
     new = store.get(new.id)
-    assert store.find(digest_key(new_text)) == new
-    kept = store.find(digest_key(old_text))
+    assert store.find_key(digest_key(new_text)) == new
+    kept = store.find_key(digest_key(old_text))
     assert kept is not None
     assert kept.replaced_by == new.id
     assert kept.expires == pytest.approx(time.time() + 3600, abs=60)
@@ -220,7 +220,7 @@ def test_a_rotated_key_has_a_successor_and_works_for_the_overlap(store: KeyStore
 def test_a_rotation_without_overlap_revokes_at_once(store: KeyStore) -> None:
     old_text, old = store.create("ci", expires=time.time() + DAY)
     _, new = store.rotate(old.id)
-    assert store.find(digest_key(old_text)) is None
+    assert store.find_key(digest_key(old_text)) is None
     assert store.get(old.id).revoked is not None
     assert new.expires == old.expires, "a rotation does not prolong a key"
 
@@ -286,9 +286,9 @@ def test_an_expired_key_can_be_renamed_and_made_valid_again(store: KeyStore) -> 
     execute(store, update(tables.keys).values(expires=time.time() - 1))
     expired = store.get(made.id)
     assert store.change(made.id, name="b", expires=expired.expires).name == "b"
-    assert store.find(digest_key(text)) is None
+    assert store.find_key(digest_key(text)) is None
     store.change(made.id, expires=time.time() + DAY)
-    assert store.find(digest_key(text)) is not None
+    assert store.find_key(digest_key(text)) is not None
 
 
 # Owners and teams
@@ -297,19 +297,19 @@ def test_an_expired_key_can_be_renamed_and_made_valid_again(store: KeyStore) -> 
 def test_the_owner_limits_what_a_key_may(store: KeyStore) -> None:
     ann = add_user(store.database, "ann", role="administrator")
     text, _ = store.create("a", user=ann.id, role="administrator")
-    found = store.find(digest_key(text))
+    found = store.find_key(digest_key(text))
     assert found is not None
     assert found.role == "administrator"
     execute(store, update(tables.users).values(role="member"))
-    found = store.find(digest_key(text))
+    found = store.find_key(digest_key(text))
     assert found is not None
     assert found.role == "member"
     execute(store, update(tables.users).values(state="disabled"))
-    assert store.find(digest_key(text)) is None
+    assert store.find_key(digest_key(text)) is None
     execute(store, update(tables.users).values(state="active"))
-    assert store.find(digest_key(text)) is not None
+    assert store.find_key(digest_key(text)) is not None
     execute(store, delete(tables.users))
-    assert store.find(digest_key(text)) is None
+    assert store.find_key(digest_key(text)) is None
     assert store.list() == ()
 
 
@@ -317,11 +317,11 @@ def test_a_key_of_a_team_needs_its_owner_in_the_team(store: KeyStore) -> None:
     ann, root = add_user(store.database, "ann"), add_user(store.database, "root", role="administrator")
     team = add_team(store.database, "t", ann)
     texts = [store.create("a", user=user, team=team)[0] for user in (ann.id, root.id, None)]
-    assert all(store.find(digest_key(text)) is not None for text in texts)
+    assert all(store.find_key(digest_key(text)) is not None for text in texts)
     execute(store, delete(tables.team_members))
-    assert [store.find(digest_key(text)) is not None for text in texts] == [False, True, True]
+    assert [store.find_key(digest_key(text)) is not None for text in texts] == [False, True, True]
     execute(store, insert(tables.team_members).values(team=team, user=ann.id, role="member", source="oidc"))
-    assert store.find(digest_key(texts[0])) is not None
+    assert store.find_key(digest_key(texts[0])) is not None
 
 
 def test_a_team_narrows_the_models_of_its_keys(store: KeyStore) -> None:
@@ -329,7 +329,7 @@ def test_a_team_narrows_the_models_of_its_keys(store: KeyStore) -> None:
 
     def models(*own: str) -> tuple[str, ...]:
         text, _ = store.create("a", team=team, models=own)
-        found = store.find(digest_key(text))
+        found = store.find_key(digest_key(text))
         assert found is not None
         return found.models
 
@@ -341,7 +341,7 @@ def test_a_team_narrows_the_models_of_its_keys(store: KeyStore) -> None:
 
 def test_the_budget_of_a_team_comes_with_its_keys(store: KeyStore) -> None:
     team = add_team(store.database, "t", budget={"usd_per_month": 500})
-    found = [store.find(digest_key(store.create("a", team=one)[0])) for one in (team, None)]
+    found = [store.find_key(digest_key(store.create("a", team=one)[0])) for one in (team, None)]
     assert [dict(key.team_budget) if key else None for key in found] == [{"usd_per_month": 500}, {}]
 
 
@@ -349,6 +349,6 @@ def test_the_keys_of_a_team_that_is_deleted_have_no_team(store: KeyStore) -> Non
     team = add_team(store.database, "t")
     text, _ = store.create("a", team=team)
     execute(store, delete(tables.teams))
-    found = store.find(digest_key(text))
+    found = store.find_key(digest_key(text))
     assert found is not None
     assert found.team is None

@@ -47,7 +47,7 @@ def test_a_created_key_is_found_by_its_digest_and_its_text_is_kept_nowhere(store
     assert made.id.startswith("key_")
     assert len(made.id) == 16
     assert made.prefix == text[:10]
-    assert store.find(digest_key(text)) == made
+    assert store.find_key(digest_key(text)) == made
     files = b"".join(path.read_bytes() for path in store.database.path.parent.iterdir())
     assert text.encode() not in files
 
@@ -70,17 +70,17 @@ def test_keys_are_listed_oldest_first_revoked_ones_too(store: KeyStore) -> None:
 def test_a_revoked_key_is_not_found_and_cannot_be_revoked_twice(store: KeyStore) -> None:
     text, made = store.create("a")
     assert store.revoke(made.id) is True
-    assert store.find(digest_key(text)) is None
+    assert store.find_key(digest_key(text)) is None
     assert store.revoke(made.id) is False
     assert store.revoke("key_000000000000") is False
 
 
 def test_an_expired_key_is_not_found(store: KeyStore) -> None:
     text, made = store.create("a", expires=time.time() + DAY)
-    assert store.find(digest_key(text)) is not None
+    assert store.find_key(digest_key(text)) is not None
     with store.database.write() as connection:
         connection.execute(update(tables.keys).values(expires=time.time() - 1))
-    assert store.find(digest_key(text)) is None
+    assert store.find_key(digest_key(text)) is None
     assert store.get(made.id).get_state(time.time()) == "expired"
 
 
@@ -116,7 +116,7 @@ def test_an_unfit_name_is_refused(store: KeyStore, name: str) -> None:
 
 
 def test_a_key_of_odd_characters_is_only_unknown(store: KeyStore) -> None:
-    assert store.find(digest_key("\ud800 ' OR 1=1 --\x00")) is None
+    assert store.find_key(digest_key("\ud800 ' OR 1=1 --\x00")) is None
 
 
 def test_repr_does_not_show_the_digest(store: KeyStore) -> None:
@@ -181,7 +181,7 @@ def test_a_full_disk_says_so_and_loses_no_key(store: KeyStore) -> None:
     with pytest.raises(DatabaseError, match="its disk is full"):
         store.create("after", models=["x" * 196 + f"{number:04}" for number in range(100)])
     assert [key.name for key in store.list()] == ["before"]
-    assert store.find(digest_key(text)) is not None
+    assert store.find_key(digest_key(text)) is not None
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

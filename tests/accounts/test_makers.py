@@ -54,7 +54,7 @@ def accepts(refused: Callable[[], object]) -> bool:
 
 
 def works(stage: Stage, text: str) -> bool:
-    return stage.store.find(digest_key(text)) is not None
+    return stage.store.find_key(digest_key(text)) is not None
 
 
 # Each makes an object and returns a function that tells whether it works. Those of KINDS need an administrator of the gateway.
@@ -62,12 +62,12 @@ def works(stage: Stage, text: str) -> bool:
 
 def make_invitation(stage: Stage) -> Callable[[], bool]:
     token, _ = stage.accounts.invitations.create(stage.actor, role="administrator", seconds=300 * 86400)
-    return lambda: accepts(lambda: stage.accounts.invitations.find(token))
+    return lambda: accepts(lambda: stage.accounts.invitations.find_invitation(token))
 
 
 def make_reset_link(stage: Stage) -> Callable[[], bool]:
     token = stage.accounts.reset_links.create(stage.other.id, stage.actor)
-    return lambda: accepts(lambda: stage.accounts.reset_links.find(token))
+    return lambda: accepts(lambda: stage.accounts.reset_links.find_user(token))
 
 
 def make_service_key(stage: Stage) -> Callable[[], bool]:
@@ -136,7 +136,7 @@ def make_override(stage: Stage) -> Callable[[], bool]:
 
 def make_team_invitation(stage: Stage) -> Callable[[], bool]:
     token, _ = stage.accounts.invitations.create(stage.actor, team=stage.team)
-    return lambda: accepts(lambda: stage.accounts.invitations.find(token))
+    return lambda: accepts(lambda: stage.accounts.invitations.find_invitation(token))
 
 
 def make_team_key(stage: Stage) -> Callable[[], bool]:
@@ -212,8 +212,8 @@ def test_what_no_person_made_stays(accounts: Accounts, administrator: Actor, mak
         accounts.users.set_role(one.id, "administrator", administrator)
         accounts.users.set_role(one.id, "member", administrator)
     assert works(stage, key)
-    assert accounts.invitations.find(invitation).suspended is None
-    assert accounts.reset_links.find(link).id == stage.other.id
+    assert accounts.invitations.find_invitation(invitation).suspended is None
+    assert accounts.reset_links.find_user(link).id == stage.other.id
 
 
 def test_own_keys_of_a_demoted_maker_stay_keys_of_a_member(accounts: Accounts, administrator: Actor) -> None:
@@ -223,7 +223,7 @@ def test_own_keys_of_a_demoted_maker_stay_keys_of_a_member(accounts: Accounts, a
     _, by_key = stage.make_key(user=stage.maker.id, role="administrator")
     second, _ = stage.store.create("made by a key", user=stage.maker.id, created_by=by_key.id)
     accounts.users.set_role(stage.maker.id, "member", administrator)
-    found = [stage.store.find(digest_key(one)) for one in (text, second)]
+    found = [stage.store.find_key(digest_key(one)) for one in (text, second)]
     assert [key and key.role for key in found] == ["member", "member"]
 
 
@@ -249,7 +249,7 @@ def test_a_key_of_nobody_vouches_for_what_it_made_while_it_works(accounts: Accou
     _, ops = stage.store.rotate(ops.id, overlap_seconds=60, actor=COMMAND)
     _, ops = stage.store.rotate(ops.id, actor=Actor(id=ops.id, name="ops", role="administrator"))  # by itself
     assert works(stage, text), "a rotation puts another key in its place"
-    accounts.invitations.find(invitation)
+    accounts.invitations.find_invitation(invitation)
     bound = accounts.limit_overrides.create(
         "gateway", "", "requests_per_minute", Actor(id=ops.id, name="ops", role="administrator"), value=1,
         until=time.time() + 86400,
@@ -257,7 +257,7 @@ def test_a_key_of_nobody_vouches_for_what_it_made_while_it_works(accounts: Accou
     stage.store.change(ops.id, limits={"requests_per_minute": 1}, expires=time.time() + 3600)
     ends = {one.id: one.until for one in read_overrides(accounts.database)}
     assert ends[bound.id] == stage.store.get(ops.id).expires
-    found = stage.store.find(digest_key(text))
+    found = stage.store.find_key(digest_key(text))
     assert found is not None
     assert found.expires == stage.store.get(ops.id).expires, "it ends with the key that made it, without a further look"
     stage.store.change(ops.id, models=["gpt-*"])
@@ -271,13 +271,13 @@ def test_a_key_of_nobody_vouches_for_what_it_made_while_it_works(accounts: Accou
         assert stage.store.find_suspensions([made]) == {
             made.id: "its maker is a key that may not administrate any more"
         }
-        assert not accepts(lambda: accounts.invitations.find(invitation))
+        assert not accepts(lambda: accounts.invitations.find_invitation(invitation))
         stage.store.change(ops.id, **back)
     assert works(stage, text)
     stage.store.revoke(ops.id)
     assert stage.store.find_suspensions([made]) == {made.id: "its maker is a key that is revoked"}
     assert not works(stage, text)
-    assert not accepts(lambda: accounts.invitations.find(invitation))
+    assert not accepts(lambda: accounts.invitations.find_invitation(invitation))
 
 
 def test_keys_that_vouch_for_each_other_do_not_work(accounts: Accounts, administrator: Actor) -> None:

@@ -31,7 +31,7 @@ def sign_in(accounts: Accounts) -> Session:
 
 
 def find(store: KeyStore, text: str) -> StoredKey | None:
-    return store.find(digest_key(text))
+    return store.find_key(digest_key(text))
 
 
 def test_the_key_is_that_of_the_visitor_and_hidden(store: KeyStore, session: Session) -> None:

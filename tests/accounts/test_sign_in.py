@@ -249,8 +249,8 @@ def test_every_sign_in_has_a_new_cookie_of_which_only_a_digest_is_stored(
     second, session = sign_in(accounts, replaces=first)
     assert first != second
     assert len(second) == 43
-    assert accounts.sessions.find(first) is None
-    assert accounts.sessions.find(second) == session
+    assert accounts.sessions.find_session(first) is None
+    assert accounts.sessions.find_session(second) == session
     with database.read() as connection:
         rows = connection.exec_driver_sql("SELECT * FROM sessions").all()
     assert second not in repr(rows)
@@ -258,13 +258,13 @@ def test_every_sign_in_has_a_new_cookie_of_which_only_a_digest_is_stored(
 
 def test_a_cookie_that_the_gateway_has_not_made_is_no_session(accounts: Accounts, administrator: Actor) -> None:
     for cookie in ("", "x", "x" * 100_000, "\udcff", "' OR 1=1"):
-        assert accounts.sessions.find(cookie) is None
+        assert accounts.sessions.find_session(cookie) is None
 
 
 def test_a_session_ends_at_its_time(accounts: Accounts, administrator: Actor) -> None:
     accounts.sessions.lifetime_seconds = 0.0
     cookie, _ = sign_in(accounts)
-    assert accounts.sessions.find(cookie) is None
+    assert accounts.sessions.find_session(cookie) is None
     accounts.sessions.lifetime_seconds = 60.0
     sign_in(accounts)
     assert len(accounts.sessions.list_open(administrator.id)) == 2
@@ -272,12 +272,12 @@ def test_a_session_ends_at_its_time(accounts: Accounts, administrator: Actor) ->
 
 def test_last_seen_is_written_at_most_once_a_minute(accounts: Accounts, database: Database) -> None:
     cookie, session = sign_up_first(accounts)
-    accounts.sessions.find(cookie)
+    accounts.sessions.find_session(cookie)
     assert accounts.sessions.list_open(session.user.id)[0].last_seen == session.last_seen
     with database.write() as connection:
         connection.exec_driver_sql("UPDATE sessions SET last_seen = last_seen - 61")
     before = time.time()
-    accounts.sessions.find(cookie)
+    accounts.sessions.find_session(cookie)
     assert accounts.sessions.list_open(session.user.id)[0].last_seen >= before
 
 
@@ -288,9 +288,9 @@ def test_sessions_are_listed_and_ended_by_their_owner_only(accounts: Accounts, a
     assert session.agent.isprintable()
     with pytest.raises(NotFound):
         accounts.sessions.end(other.id, session.id)
-    assert accounts.sessions.find(cookie)
+    assert accounts.sessions.find_session(cookie)
     accounts.sessions.end(administrator.id, session.id)
-    assert accounts.sessions.find(cookie) is None
+    assert accounts.sessions.find_session(cookie) is None
     keep = sign_in(accounts)[1]
     assert accounts.sessions.end_others(administrator.id, keep.id) == 1
     assert [one.id for one in accounts.sessions.list_open(administrator.id)] == [keep.id]
@@ -311,8 +311,8 @@ def test_a_changed_password_ends_all_other_sessions(accounts: Accounts) -> None:
         accounts.sessions.change_password(session, PASSWORD, "short", actor)
     assert caught.value.field == "new"
     accounts.sessions.change_password(session, PASSWORD, "new password", actor)
-    assert accounts.sessions.find(first)
-    assert accounts.sessions.find(second) is None
+    assert accounts.sessions.find_session(first)
+    assert accounts.sessions.find_session(second) is None
     assert sign_in(accounts, password="new password")
     with pytest.raises(SignInFailed):
         sign_in(accounts)
@@ -336,7 +336,7 @@ def test_a_reset_link_works_once_and_ends_all_sessions(accounts: Accounts, admin
             accounts.reset_links.use(unusable, "new password")
     with pytest.raises(AccountError):
         accounts.reset_links.use(link, "short")
-    assert accounts.reset_links.find(link) == accounts.users.get(user.id)
+    assert accounts.reset_links.find_user(link) == accounts.users.get(user.id)
     assert accounts.reset_links.use(link, "new password").id == user.id
     assert accounts.sessions.list_open(user.id) == []
     assert sign_in(accounts, "b@example.org", "new password")

@@ -42,7 +42,7 @@ def test_the_first_account_is_the_administrator_and_needs_the_token(accounts: Ac
     cookie, session = try_sign_up(accounts, "Ann@Example.org", setup_token=token, name=" Ann ")
     assert session.user.is_administrator
     assert (session.user.email, session.user.name, session.user.has_password) == ("Ann@Example.org", "Ann", True)
-    assert accounts.sessions.find(cookie) == session
+    assert accounts.sessions.find_session(cookie) == session
     assert accounts.users.has_any()
 
 
@@ -191,13 +191,13 @@ def test_bad_fields_are_named_before_anything_else(accounts: Accounts) -> None:
 def test_an_invitation_admits_one_person_with_its_role_to_its_team(accounts: Accounts, administrator: Actor) -> None:
     team = accounts.teams.create(accounts.organisations.create("o", administrator).id, "t", administrator)
     token, invitation = accounts.invitations.create(administrator, role="administrator", team=team.id)
-    assert accounts.invitations.find(token) == invitation
+    assert accounts.invitations.find_invitation(token) == invitation
     user = try_sign_up(accounts, "b@example.org", invitation=token)[1].user
     assert user.role == "administrator"
     assert [(one.team.name, one.role) for one in accounts.members.list_of_user(user.id)] == [("t", "member")]
     assert refused_code(accounts, "c@example.org", invitation=token)[0] == "sign_up_refused"
     with pytest.raises(NotFound):
-        accounts.invitations.find(token)
+        accounts.invitations.find_invitation(token)
     [listed] = accounts.invitations.list_newest()
     assert listed.used_by == user.id
 
@@ -220,7 +220,7 @@ def test_invitations_expire_and_can_be_revoked(accounts: Accounts, administrator
     accounts.invitations.revoke(invitation.id, administrator)
     for token in (expired, revoked, "unknown", "", "x" * 10_000):
         with pytest.raises(NotFound):
-            accounts.invitations.find(token)
+            accounts.invitations.find_invitation(token)
     with pytest.raises(NotFound):
         accounts.invitations.revoke(invitation.id, administrator)
 

@@ -109,11 +109,11 @@ def test_a_disabled_user_loses_sessions_and_keys_until_enabled(
     revision = keystore.revision()
     assert accounts.users.set_state(member.id, "disabled", administrator).state == "disabled"
     assert keystore.revision() > revision
-    assert accounts.sessions.find(cookie) is None
-    assert keystore.find(digest_key(text)) is None
+    assert accounts.sessions.find_session(cookie) is None
+    assert keystore.find_key(digest_key(text)) is None
     accounts.users.set_state(member.id, "active", administrator)
-    assert accounts.sessions.find(cookie) is None
-    assert keystore.find(digest_key(text)) is not None
+    assert accounts.sessions.find_session(cookie) is None
+    assert keystore.find_key(digest_key(text)) is not None
 
 
 def test_a_deleted_user_leaves_no_keys_sessions_or_memberships(
@@ -123,10 +123,10 @@ def test_a_deleted_user_leaves_no_keys_sessions_or_memberships(
     text, _ = keystore.create("k", account=member.id, user=member.id)
     cookie, _ = accounts.sign_in.with_password(member.email, PASSWORD, address=ADDRESS, agent="")
     accounts.users.delete(member.id, administrator)
-    assert accounts.sessions.find(cookie) is None
-    assert keystore.find(digest_key(text)) is None
+    assert accounts.sessions.find_session(cookie) is None
+    assert keystore.find_key(digest_key(text)) is None
     assert accounts.members.list_of_team(team.id) == []
-    assert accounts.users.find("bob@example.org") is None
+    assert accounts.users.find_user("bob@example.org") is None
 
 
 def test_a_changed_role_counts_for_keys_at_once(
@@ -134,12 +134,12 @@ def test_a_changed_role_counts_for_keys_at_once(
 ) -> None:
     accounts.users.set_role(member.id, "administrator", administrator)
     text, _ = keystore.create("k", account=member.id, user=member.id, role="administrator")
-    found = keystore.find(digest_key(text))
+    found = keystore.find_key(digest_key(text))
     assert found is not None
     assert found.role == "administrator"
     revision = keystore.revision()
     accounts.users.set_role(member.id, "member", administrator)
-    found = keystore.find(digest_key(text))
+    found = keystore.find_key(digest_key(text))
     assert found is not None
     assert found.role == "member"
     assert keystore.revision() > revision
@@ -171,7 +171,7 @@ def check_unknown(accounts: Accounts, administrator: Actor, identity: str) -> No
         lambda: accounts.organisations.rename(identity, "x", administrator),
         lambda: accounts.sessions.end(administrator.id, identity),
         lambda: accounts.invitations.revoke(identity, administrator),
-        lambda: accounts.invitations.find(identity),
+        lambda: accounts.invitations.find_invitation(identity),
         lambda: accounts.reset_links.create(identity, administrator),
     ]
     for attempt in attempts:
@@ -179,7 +179,7 @@ def check_unknown(accounts: Accounts, administrator: Actor, identity: str) -> No
             attempt()
     assert accounts.sessions.list_open(identity) == []
     assert accounts.members.list_of_user(identity) == []
-    assert accounts.users.find(identity) is None
+    assert accounts.users.find_user(identity) is None
     assert list_events(accounts.database, actor=identity or "x", action=identity or "x") == []
     if identity:
         assert accounts.users.list_page(search=identity) == ([], 0)
@@ -258,8 +258,8 @@ def test_keys_of_a_deleted_team_are_revoked_because_they_would_lose_its_bounds(
     text, _ = keystore.create("k", team=team.id)
     other, _ = keystore.create("other")
     accounts.teams.delete(team.id, administrator)
-    assert keystore.find(digest_key(text)) is None
-    assert keystore.find(digest_key(other)) is not None
+    assert keystore.find_key(digest_key(text)) is None
+    assert keystore.find_key(digest_key(other)) is not None
 
 
 # Members
@@ -297,8 +297,8 @@ def test_who_leaves_a_team_loses_the_keys_for_it(
     for_team, _ = keystore.create("team", account=member.id, user=member.id, team=team.id)
     own, _ = keystore.create("own", account=member.id, user=member.id)
     accounts.members.remove(team.id, member.id, make_actor(member))
-    assert keystore.find(digest_key(for_team)) is None
-    assert keystore.find(digest_key(own)) is not None
+    assert keystore.find_key(digest_key(for_team)) is None
+    assert keystore.find_key(digest_key(own)) is not None
     assert accounts.members.list_of_user(member.id) == []
 
 

@@ -234,9 +234,9 @@ async def test_without_the_store_a_process_counts_its_own_requests(tmp_path: Pat
 async def test_queues_of_removed_entries_are_removed_when_their_requests_have_ended(store: EmbeddedStore) -> None:
     told = Told()
     queues = TargetQueues(store, told.report, told.reasons.append)
-    busy, idle = queues.find("busy"), queues.find("idle")
+    busy, idle = queues.find_queue("busy"), queues.find_queue("idle")
     leave = await busy.enter("a", RULES)
     queues.keep(frozenset())
-    assert queues.find("busy") is busy
-    assert queues.find("idle") is not idle
+    assert queues.find_queue("busy") is busy
+    assert queues.find_queue("idle") is not idle
     leave()

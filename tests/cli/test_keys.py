@@ -60,7 +60,7 @@ def test_a_key_gets_all_that_the_options_say(run: Run, database: Database) -> No
         *("--budget", "5/d", "--budget", "tokens=1M/d", "--budget-usd-per-month", "100.5"),
     )
     assert made.exit_code == 0, made.output
-    found = KeyStore(database).find(digest_key(made.stdout.strip()))
+    found = KeyStore(database).find_key(digest_key(made.stdout.strip()))
     assert found is not None
     assert (found.user, found.team, found.account, found.role) == (ann.id, "team_research", ann.id, "member")
     assert (found.models, found.operations, found.tags) == (("local-*",), ("chat",), ("a", "b"))
@@ -106,7 +106,7 @@ def test_a_name_revokes_one_key_and_not_one_of_two(run: Run, database: Database)
     result = run("revoke", "nightly")
     assert result.exit_code == 0
     assert made.id in result.stdout
-    assert store.find(digest_key(text)) is None
+    assert store.find_key(digest_key(text)) is None
     twins = [store.create("twin")[1] for _ in range(2)]
     result = run("revoke", "twin")
     assert result.exit_code == 1
@@ -124,17 +124,17 @@ def test_a_rotated_key_is_printed_and_the_old_one_works_for_the_overlap(run: Run
     old_text, old = store.create("nightly", models=["local-*"])
     result = run("rotate", "nightly", "--overlap", "1h")
     assert result.exit_code == 0, result.output
-    new = store.find(digest_key(result.stdout.strip()))
+    new = store.find_key(digest_key(result.stdout.strip()))
     assert new is not None
     assert new.models == ("local-*",)
     assert f"{new.id} replaces {old.id}" in result.stderr
-    assert store.find(digest_key(old_text)) is not None
+    assert store.find_key(digest_key(old_text)) is not None
     assert rows(run)["nightly"]["name"] == "nightly"
     assert run("rotate", "nightly").exit_code == 1, "two keys have the name now"
     result = run("rotate", new.id)
     assert result.exit_code == 0
     assert "which is revoked" in result.stderr
-    assert store.find(new.digest) is None
+    assert store.find_key(new.digest) is None
     assert run("rotate", old.id).exit_code == 1, "its successor is to be rotated"
     assert "is not a duration" in run("rotate", new.id, "--overlap", "soon").stderr
 

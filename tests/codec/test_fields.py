@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from marshmallow import ValidationError, fields, validate, validates_schema
+from msgspec import Struct
 
 from tornado_gate.codec.fields import (
     Array,
@@ -60,7 +61,7 @@ class Outer(BodySchema):
 
 VALUES = st.sampled_from(
     [None, True, 0, 1, 7, 1.5, "", "a", "5", [], ["a"], ["a", 1], [1], ["a"] * 3, {}, {"word": "w"}, {"word": 1}]
-) | st.sampled_from([{"word": "w", "switch": None, "more": 1}, {"word": None}, 2**70, float("nan")])
+) | st.sampled_from([{"word": "w", "switch": None, "more": 1}, {"word": None}, 2**63, 2**70, 2.0, float("nan")])
 BODIES = st.dictionaries(st.sampled_from([*Outer().fields, "unknown"]), VALUES, max_size=5) | st.fixed_dictionaries(
     {"name": st.just("n")}, optional={name: VALUES for name in (*Outer().fields, "unknown") if name != "name"}
 )
@@ -71,6 +72,39 @@ def finds_nothing(schema: BodySchema, body: dict[str, Any]) -> bool:
         return not schema.validate(body)
     except InvalidField:
         return False
+
+
+class _PlainItem(Struct, forbid_unknown_fields=True):
+    word: str
+
+
+class Plain(BodySchema):
+    """All members have a type of msgspec."""
+
+    name = String(required=True, filled=True)
+    kind = String(choices=("a", "b"), allow_none=True)
+    count = Integer(least=1, most=5)
+    number = Integer(allow_none=True)
+    share = Number(least=0)
+    free = Number()
+    switch = Boolean(allow_none=True)
+    items = Array(Object(Inner), least=1, most=2, plain_item=_PlainItem)
+    either = OneOf(by_type={str: String(), list: Array(String(), most=2)}, allow_none=True)
+
+
+PLAIN_BODIES = st.fixed_dictionaries(
+    {"name": st.sampled_from(["n", "", None, 1])},
+    optional=dict.fromkeys(sorted({*Plain().fields, "unknown"} - {"name"}), VALUES),
+)
+
+
+@given(PLAIN_BODIES)
+@example({"name": "n", "items": [{"word": "w", "switch": None}]})
+@example({"name": "n", "items": [{"word": "w"}], "free": 2**63})
+@example({"name": "n", "free": float("nan")})
+@example({"name": "n", "number": 2**63 - 1, "free": -(2**63 - 1)})
+def test_a_body_of_plain_members_is_accepted_exactly_when_nothing_is_wrong_with_it(body: dict[str, Any]) -> None:
+    assert Plain().accepts(body) is finds_nothing(Plain(), body)
 
 
 @given(BODIES)

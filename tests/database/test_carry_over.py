@@ -60,11 +60,11 @@ def test_keys_of_version_0_1_work_in_postgresql_and_the_file_is_not_touched(
     before = hashlib.sha256(make_old_file(tmp_path).read_bytes()).digest()
     with caplog.at_level(logging.INFO):
         store = open_store(tmp_path, address)
-    found = store.find(digest_key("key-of-ann"))
+    found = store.find_key(digest_key("key-of-ann"))
     assert found is not None
     assert (found.id, found.account, found.models, found.operations) == ("key_1", "acct", ("local-*",), ("chat",))
     assert (found.created, found.last_used, found.role, found.addresses, found.budget) == (1.5, 9.5, "member", (), {})
-    assert store.find(digest_key("key-of-bob")) is None
+    assert store.find_key(digest_key("key-of-bob")) is None
     assert store.get("key_2").revoked == 3.5
     assert hashlib.sha256((tmp_path / KEY_FILE).read_bytes()).digest() == before
     assert f"copied 2 keys from {tmp_path / KEY_FILE} to PostgreSQL database" in caplog.text
@@ -75,7 +75,7 @@ def test_keys_of_version_0_1_work_in_the_file_too(tmp_path: Path) -> None:
     make_old_file(tmp_path)
     store = open_store(tmp_path, "")
     assert [key.id for key in store.list()] == ["key_1", "key_2"]
-    assert store.find(digest_key("key-of-ann")) is not None
+    assert store.find_key(digest_key("key-of-ann")) is not None
     store.close()
 
 
@@ -120,11 +120,11 @@ def test_accounts_come_with_their_keys_into_an_empty_database(tmp_path: Path, ad
         addresses=["10.0.0.0/8"],
     )
     store = open_store(tmp_path, address)
-    assert store.find(digest_key(text)) == source.find(digest_key(text))
+    assert store.find_key(digest_key(text)) == source.find_key(digest_key(text))
     assert store.get(made.id) == made
     with store.database.write() as connection:
         connection.execute(update(tables.users).values(state="disabled"))
-    assert store.find(digest_key(text)) is None
+    assert store.find_key(digest_key(text)) is None
     source.close()
     store.close()
 

@@ -57,7 +57,9 @@ def test_an_old_database_knows_who_rotated_keys_and_compares_emails_by_code_poin
         ("key_1", None, "user_1"),
         ("key_2", "user_2", "user_2"),
     ]
-    found = [accounts.users.find(email) for email in ("STRAßE@example.org", "strasse@example.org", "ann@Example.org")]
+    found = [
+        accounts.users.find_user(email) for email in ("STRAßE@example.org", "strasse@example.org", "ann@Example.org")
+    ]
     assert [user and user.id for user in found] == ["user_1", None, "user_2"]
     database.close()
 

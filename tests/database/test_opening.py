@@ -114,13 +114,13 @@ def test_keys_of_version_0_1_are_carried_over(tmp_path: Path) -> None:
         ("key_2", "old", "key_2", revoked, "tg-rev", "[]", "[]", 1.0, None, 3.0, None),
     )
     store = KeyStore.open(tmp_path / "var")
-    found = store.find(valid)
+    found = store.find_key(valid)
     assert found is not None
     assert (found.id, found.name, found.account, found.prefix) == ("key_1", "ann's", "team", "tg-val")
     assert (found.models, found.operations) == (("local-*",), ("chat",))
     assert (found.created, found.expires, found.last_used) == (1.5, 9e9, 2.5)
     assert (found.role, found.user, found.team, found.hidden) == ("member", None, None, False)
-    assert store.find(revoked) is None
+    assert store.find_key(revoked) is None
     assert {key.id: key.revoked for key in store.list()} == {"key_1": None, "key_2": 3.0}
     store.close()
     again = KeyStore.open(tmp_path / "var")
@@ -187,10 +187,10 @@ def test_a_server_that_restarts_is_connected_to_again(
     postgres.start()
     store.has_keys()
     text_, _ = store.create("after")
-    assert store.find(digest_key(text_)) is not None
+    assert store.find_key(digest_key(text_)) is not None
     postgres.stop()
     postgres.start()
-    assert store.find(digest_key(text_)) is not None  # without a failure between
+    assert store.find_key(digest_key(text_)) is not None  # without a failure between
     store.close()
 
 

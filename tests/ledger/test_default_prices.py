@@ -43,8 +43,8 @@ def table(folder: Path) -> Table:
     return table
 
 
-def find(table: Table, provider: str, model: str, moment: datetime = NOW) -> Price | None:
-    return VendorPrices(table, provider).find(model, moment.timestamp())[1]
+def find_price(table: Table, provider: str, model: str, moment: datetime = NOW) -> Price | None:
+    return VendorPrices(table, provider).find_price(model, moment.timestamp())[1]
 
 
 def count(tier: str, *, writes: bool, output: int) -> Quantities:
@@ -77,7 +77,7 @@ def test_every_chat_costs_what_the_package_computes(table: Table, provider: str)
     vendor = next(one for one in providers if one.id == provider)
     compared = 0
     for model in vendor.models:
-        price = find(table, provider, model.id)
+        price = find_price(table, provider, model.id)
         usual = model.get_prices(NOW)
         if price is None or price is FREE or not (usual.input_mtok and usual.output_mtok):
             continue
@@ -93,30 +93,32 @@ def test_every_chat_costs_what_the_package_computes(table: Table, provider: str)
 
 
 def test_other_kinds_of_prices_are_known(table: Table) -> None:
-    assert compute_cost(find(table, "openai", "whisper-1"), Quantities(seconds=60)) == 6_000_000
-    assert compute_cost(find(table, "openai", "tts-1"), Quantities(characters=1000)) == 15_000_000
-    assert compute_cost(find(table, "openai", "text-embedding-3-small"), Quantities(input_tokens=1000)) == 20_000
+    assert compute_cost(find_price(table, "openai", "whisper-1"), Quantities(seconds=60)) == 6_000_000
+    assert compute_cost(find_price(table, "openai", "tts-1"), Quantities(characters=1000)) == 15_000_000
+    assert compute_cost(find_price(table, "openai", "text-embedding-3-small"), Quantities(input_tokens=1000)) == 20_000
     audio = Quantities(input_tokens=10, audio_input_tokens=10, output_tokens=10, audio_output_tokens=10)
-    assert compute_cost(find(table, "openai", "gpt-audio"), audio) == 10 * 32_000 + 10 * 64_000
+    assert compute_cost(find_price(table, "openai", "gpt-audio"), audio) == 10 * 32_000 + 10 * 64_000
     searched = Quantities(input_tokens=0, output_tokens=0, web_searches=2)
-    assert compute_cost(find(table, "anthropic", "claude-haiku-4-5"), searched) == 20_000_000
+    assert compute_cost(find_price(table, "anthropic", "claude-haiku-4-5"), searched) == 20_000_000
 
 
 def test_models_are_found_by_their_other_names(table: Table) -> None:
-    assert find(table, "openai", "gpt-4o-2024-08-06") == find(table, "openai", "GPT-4o")
-    assert find(table, "anthropic", "claude-haiku-4-5-20251001") == find(table, "anthropic", "claude-haiku-4-5")
-    assert find(table, "azure", "gpt-4o-mini") is not None
-    assert find(table, "openai", "model-of-nobody") is None
+    assert find_price(table, "openai", "gpt-4o-2024-08-06") == find_price(table, "openai", "GPT-4o")
+    assert find_price(table, "anthropic", "claude-haiku-4-5-20251001") == find_price(
+        table, "anthropic", "claude-haiku-4-5"
+    )
+    assert find_price(table, "azure", "gpt-4o-mini") is not None
+    assert find_price(table, "openai", "model-of-nobody") is None
 
 
 def test_a_price_begins_on_its_date_and_is_looked_up_again_then(table: Table) -> None:
     prices = VendorPrices(table, "openai")
     used = Quantities(input_tokens=1000, output_tokens=0)
     before, after = (datetime(2025, 6, day, 23, 59, tzinfo=UTC).timestamp() for day in (9, 10))
-    until, price = prices.find("o3", before)
+    until, price = prices.find_price("o3", before)
     assert compute_cost(price, used) == 10_000_000
     assert until == before + 60
-    assert compute_cost(prices.find("o3", after)[1], used) == 2_000_000
+    assert compute_cost(prices.find_price("o3", after)[1], used) == 2_000_000
 
 
 def test_a_price_may_depend_on_the_time_of_day(table: Table) -> None:
@@ -126,9 +128,9 @@ def test_a_price_may_depend_on_the_time_of_day(table: Table) -> None:
     name = model["match"][1] if model["match"][0] != "or" else model["match"][1][0][1]
     hours, minutes = map(int, daily["since"].split(":"))
     begin = NOW.replace(hour=hours, minute=minutes).timestamp()
-    until, earlier = prices.find(name, begin - 1)
+    until, earlier = prices.find_price(name, begin - 1)
     assert until == begin
-    assert prices.find(name, begin)[1] != earlier
+    assert prices.find_price(name, begin)[1] != earlier
 
 
 def test_the_provider_is_found_by_its_address(table: Table) -> None:

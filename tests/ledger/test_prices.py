@@ -226,7 +226,7 @@ def test_an_exact_name_beats_a_glob_and_a_longer_glob_a_shorter_one() -> None:
             "*-4o-x": {"input": 5},
         }
     )
-    found = {name: prices.find("p", name) for name in ("other", "gpt-5", "gpt-4o-mini", "gpt-4o", "gpt-4o-x")}
+    found = {name: prices.find_price("p", name) for name in ("other", "gpt-5", "gpt-4o-mini", "gpt-4o", "gpt-4o-x")}
     rates = {
         name: price.rates.input // 10**9 for name, price in found.items() if price and price.rates and price.rates.input
     }
@@ -235,21 +235,21 @@ def test_an_exact_name_beats_a_glob_and_a_longer_glob_a_shorter_one() -> None:
 
 def test_the_prices_of_a_provider_beat_those_of_the_section() -> None:
     prices = table({"gpt-4o": {"per_request": 1}}, azure={"gpt-*": {"per_request": 2}})
-    assert compute_cost(prices.find("azure", "gpt-4o"), Quantities()) == 2 * NANO
-    assert compute_cost(prices.find("other", "gpt-4o"), Quantities()) == NANO
+    assert compute_cost(prices.find_price("azure", "gpt-4o"), Quantities()) == 2 * NANO
+    assert compute_cost(prices.find_price("other", "gpt-4o"), Quantities()) == NANO
 
 
 def test_models_of_the_gateway_itself_are_free_unless_conf_gives_them_a_price() -> None:
-    assert table({}).find("local", "local-chat") is FREE
-    assert table({}).find("elsewhere", "local-chat") is None
-    priced = table({"local-*": {"per_request": 0.5}}).find("local", "local-chat")
+    assert table({}).find_price("local", "local-chat") is FREE
+    assert table({}).find_price("elsewhere", "local-chat") is None
+    priced = table({"local-*": {"per_request": 0.5}}).find_price("local", "local-chat")
     assert compute_cost(priced, Quantities()) == NANO // 2
 
 
 def test_names_that_callers_invent_do_not_fill_the_memory() -> None:
     prices = table({"*": {"input": 1}})
     for number in range(20_010):
-        prices.find("p", f"invented-{number}")
+        prices.find_price("p", f"invented-{number}")
     assert len(prices._found) <= 20_000
 
 

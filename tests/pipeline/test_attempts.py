@@ -410,7 +410,9 @@ def test_videos_avoid_a_dead_target_until_it_is_due_for_a_probe(harness: Harness
     assert asyncio.run(main()) == ["first"] * 3
     harness.first.raises = None
     run(begin_upstream, harness)
-    circuit = harness.gate.health.circuits.find(types.Target(provider="first", plugin="", model="", upstream_model="m"))
+    circuit = harness.gate.health.circuits.find_circuit(
+        types.Target(provider="first", plugin="", model="", upstream_model="m")
+    )
     assert circuit is not None
     assert circuit.state("a", harness.now) == "closed"
 

@@ -44,7 +44,7 @@ async def test_keys_of_a_new_configuration_are_hashed_when_it_is_built_which_is_
     with monkeypatch.context() as patch:
         patch.setattr(key_ring, "digest_key", None)
         gate.replace(snapshot)
-    found = await gate.keys.find(key.key)
+    found = await gate.keys.find_key(key.key)
     assert found is not None
     assert found.account == "new"
 

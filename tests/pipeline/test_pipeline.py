@@ -99,7 +99,7 @@ def test_a_name_that_is_too_long_is_unknown_and_not_kept_or_repeated(tmp_path: P
         run(gate, {"model": name + "x" * 1000})
     assert caught.value.code == "model_not_found"
     assert len(caught.value.message) < 250
-    assert gate.snapshot.targets.models.find(name + "x") is None
+    assert gate.snapshot.targets.models.find_model(name + "x") is None
 
 
 @pytest.mark.parametrize("speaks", [frozenset(), frozenset({"plain"})], ids=["common", "verbatim"])

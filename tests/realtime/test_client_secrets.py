@@ -25,7 +25,7 @@ async def test_a_secret_stands_for_the_key_that_made_it_in_any_process(tmp_path:
     made = await secrets_in(tmp_path).make(REQUEST, "a", b"\x01\x02")
     assert made.value.startswith(SECRET_PREFIX)
     assert abs(made.expires_at - time.time() - 60) < 5
-    held = await secrets_in(tmp_path).find(made.value)
+    held = await secrets_in(tmp_path).find_claims(made.value)
     assert held is not None
     assert (held.key_digest, held.model, held.session) == (b"\x01\x02", "m", {"type": "realtime"})
 
@@ -43,11 +43,11 @@ async def test_what_never_was_and_what_has_expired_are_the_same(
 ) -> None:
     secrets = secrets_in(tmp_path)
     made = await secrets.make(REQUEST, "a", b"\x01")
-    assert await secrets.find(SECRET_PREFIX + "never") is None
-    assert await secrets.find(SECRET_PREFIX + "\udcff") is None
+    assert await secrets.find_claims(SECRET_PREFIX + "never") is None
+    assert await secrets.find_claims(SECRET_PREFIX + "\udcff") is None
     later = time.time() + 61
     monkeypatch.setattr(time, "time", lambda: later)
-    assert await secrets.find(made.value) is None
+    assert await secrets.find_claims(made.value) is None
 
 
 @pytest.mark.gen_test
@@ -62,7 +62,7 @@ async def test_an_account_has_its_number_of_secrets_and_takes_no_other_accounts_
     refused = [error for error in asked if isinstance(error, GateError)]
     assert len(refused) == 20
     assert {(type(error), error.code) for error in refused} == {(RateLimited, "too_many_client_secrets")}
-    assert await processes[1].find(theirs.value) is not None
+    assert await processes[1].find_claims(theirs.value) is not None
     later = time.time() + 61
     monkeypatch.setattr(time, "time", lambda: later)
     assert (await processes[0].make(REQUEST, "large", b"\x02")).value
@@ -80,6 +80,6 @@ async def test_settings_that_are_too_long_are_refused(tmp_path: Path) -> None:
 async def test_a_file_that_cannot_be_used_is_503(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"this is no database" * 1000)
     secrets = secrets_in(tmp_path)
-    for work in (secrets.make(REQUEST, "a", b"\x01"), secrets.find("ek_x")):
+    for work in (secrets.make(REQUEST, "a", b"\x01"), secrets.find_claims("ek_x")):
         with pytest.raises(Unavailable):
             await work

@@ -147,18 +147,18 @@ def test_a_team_key_that_a_removed_administrator_rotated_is_taken_over_in_the_co
     page = console.post(f"/console/keys/{old.id}/rotate", "lead", overlap="0").body.decode()
     text = page.partition('id="new-key">')[2].partition("<")[0]
     [key] = [key for key in store.list() if key.counted_as == old.id]
-    assert store.find(digest_key(text)) is not None
+    assert store.find_key(digest_key(text)) is not None
     assert "Take over" not in console.get(f"/console/keys/{key.id}")
     accounts.members.remove(console.team.id, lead.id, console.actor)
-    assert store.find(digest_key(text)) is None
+    assert store.find_key(digest_key(text)) is None
     page = console.get(f"/console/keys/{key.id}")
     assert "This key is refused: its maker has no right to make such a key any more" in page
     assert "Take over" in page
     assert "its maker has no right to make such a key any more" in console.get("/console/keys?owner=all")
     assert console.post(f"/console/keys/{key.id}/adopt", "lead").code == 404
-    assert store.find(digest_key(text)) is None
+    assert store.find_key(digest_key(text)) is None
     assert console.post(f"/console/keys/{key.id}/adopt").code == 303
-    assert store.find(digest_key(text)) is not None
+    assert store.find_key(digest_key(text)) is not None
     assert "has lost" not in console.get(f"/console/keys/{key.id}")
     accounts.members.set_role(console.team.id, lead.id, "administrator", console.actor)
 

@@ -74,9 +74,9 @@ async def test_services_that_are_closed_hold_no_file_of_the_data_folder_open(
     services: Services, tmp_path: Path
 ) -> None:
     await services.start()
-    await services.gate.keys.find("sk-unknown")
+    await services.gate.keys.find_key("sk-unknown")
     await services.memory.get_account_memory("a").put("name", "a value", seconds=60)
-    await services.secrets.find("ek_unknown")
+    await services.secrets.find_claims("ek_unknown")
     assert list_open_files(tmp_path)
     await services.close()
     assert list_open_files(tmp_path) == []

@@ -105,7 +105,7 @@ async def test_a_file_that_has_expired_is_gone_and_then_removed(store: MediaStor
 @pytest.mark.gen_test
 async def test_a_file_outlives_a_restart(store: MediaStore) -> None:
     kept = await store.put(DATA, "image/png", "cat.png")
-    assert await other(store).find(kept.id) == kept
+    assert await other(store).find_file(kept.id) == kept
     await store.delete(kept.id)
     assert names(store) == []
 
@@ -334,7 +334,7 @@ async def test_a_disk_that_cannot_be_written_is_503(
 @pytest.mark.gen_test
 async def test_a_folder_that_is_none_is_503(store: MediaStore) -> None:
     store.folder.write_bytes(b"")
-    for work in (store.put(DATA, "image/png"), store.sweep(), store.find("0" * 32 + ".png")):
+    for work in (store.put(DATA, "image/png"), store.sweep(), store.find_file("0" * 32 + ".png")):
         with pytest.raises(MediaUnavailable):
             await work
 

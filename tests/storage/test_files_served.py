@@ -259,7 +259,7 @@ async def test_nothing_outside_the_folder_is_served_even_when_signed(
         query = store.sign(file_id, time.time() + 60).rpartition("?")[2]
         assert same_404(await ask(f"/media/{file_id.strip()}?{query}")), file_id
         with pytest.raises(NotFound):
-            await store.find(file_id)
+            await store.find_file(file_id)
         with pytest.raises(NotFound):
             await content(store, file_id)
         await store.delete(file_id)

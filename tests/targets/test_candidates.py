@@ -154,7 +154,7 @@ def test_a_refused_or_limited_key_is_replaced_within_the_request_and_suspended(k
     up.refusals[KEYS[0]] = error
     keyed.run(6)
     assert up.keys == ["first", "second", "third", "second", "third", "second", "third"]
-    assert keyed.gate.health.circuits.find(up.asked[0].target) is None  # no circuit counts it
+    assert keyed.gate.health.circuits.find_circuit(up.asked[0].target) is None  # no circuit counts it
 
 
 def test_a_limited_key_is_used_again_after_its_retry_after(keyed: Setup) -> None:
@@ -205,7 +205,7 @@ def test_the_only_key_is_suspended_while_it_is_limited_and_not_when_it_is_refuse
     up.refusals[KEYS[0]] = refused(401)
     setup.run(2)
     assert len(up.asked) == 2
-    assert setup.gate.health.circuits.find(up.asked[0].target) is not None  # the circuit counts it
+    assert setup.gate.health.circuits.find_circuit(up.asked[0].target) is not None  # the circuit counts it
     up.refusals[KEYS[0]] = LIMITED
     setup.run(4)
     assert len(up.asked) == 3
@@ -330,7 +330,8 @@ def test_least_busy_avoids_the_target_with_more_requests_in_flight(tmp_path: Pat
         tasks = [asyncio.create_task(setup.ask()) for _ in range(waiting)]
         await all_there.wait()
         loads = [
-            setup.gate.snapshot.targets.loads.find(upstream.asked[0].target) for upstream in setup.upstreams.values()
+            setup.gate.snapshot.targets.loads.find_load(upstream.asked[0].target)
+            for upstream in setup.upstreams.values()
         ]
         assert [load.in_flight for load in loads] == [30, 10]
         for task in tasks:
@@ -348,7 +349,7 @@ def test_a_model_that_needs_no_measurement_is_not_measured(tmp_path: Path) -> No
     setup = Setup(tmp_path, make_entry(*targets("a")), "a")
     setup.run(3)
     assert setup.gate.snapshot.targets.measured == frozenset()
-    assert setup.gate.snapshot.targets.loads.find(setup.upstreams["a"].asked[0].target).latency is None
+    assert setup.gate.snapshot.targets.loads.find_load(setup.upstreams["a"].asked[0].target).latency is None
 
 
 # Drained targets
@@ -416,7 +417,7 @@ def test_a_request_is_repeated_after_failures_that_may_be_over_a_moment_later(
         with pytest.raises(type(error)):
             setup.run()
     assert len(setup.upstreams["up"].asked) == attempts
-    assert setup.gate.snapshot.targets.loads.find(setup.upstreams["up"].asked[0].target).retries == 0
+    assert setup.gate.snapshot.targets.loads.find_load(setup.upstreams["up"].asked[0].target).retries == 0
 
 
 def test_only_a_retry_waits(tmp_path: Path) -> None:
@@ -526,7 +527,7 @@ def test_the_next_requests_of_a_conversation_go_elsewhere_if_its_target_has_too_
     setup = affine(tmp_path, "a", "b", "c")
     (home,) = setup.run(session_id="s")
     loads = setup.gate.snapshot.targets.loads
-    busy = [loads.find(setup.upstreams[home].asked[0].target) for _ in range(8)]
+    busy = [loads.find_load(setup.upstreams[home].asked[0].target) for _ in range(8)]
     for load in busy[:7]:
         load.begin()
     assert setup.run(session_id="s") == {home: 1}, "a few requests at once are no overload"
@@ -547,7 +548,7 @@ def test_a_target_may_have_more_requests_by_its_weight_and_by_conf(tmp_path: Pat
         for upstream, count in (("a", 12), ("b", 4)):
             target = replace(setup.upstreams["a"].asked[0].target, provider=upstream)
             for _ in range(count):
-                setup.gate.snapshot.targets.loads.find(target).begin()
+                setup.gate.snapshot.targets.loads.find_load(target).begin()
         assert setup.run(session_id=session) == {served: 1}, (most_load, weight)
 
 

@@ -170,9 +170,9 @@ def test_a_circuit_belongs_to_an_upstream_model_of_a_provider_entry() -> None:
     health = CircuitBreakers(Clock())
     circuit = health.find_or_create(target("m"), "a")
     assert circuit is not None
-    assert health.find(target("m", entry="another name of it")) is circuit
-    assert health.find(target("n")) is None
-    assert health.find(target("m", provider="q")) is None
+    assert health.find_circuit(target("m", entry="another name of it")) is circuit
+    assert health.find_circuit(target("n")) is None
+    assert health.find_circuit(target("m", provider="q")) is None
 
 
 def open_circuit(health: CircuitBreakers, name: str, *accounts: str) -> Circuit:
@@ -189,7 +189,7 @@ def test_the_number_of_circuits_is_limited(monkeypatch: pytest.MonkeyPatch, limi
     health = CircuitBreakers(Clock())
     for number in range(30):
         assert health.find_or_create(target(str(number)), "a") is not None
-    assert [health.find(target(str(number))) is None for number in range(30)] == [True] * 20 + [False] * 10
+    assert [health.find_circuit(target(str(number))) is None for number in range(30)] == [True] * 20 + [False] * 10
 
 
 def test_names_that_an_account_invents_evict_only_its_own_circuits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +198,7 @@ def test_names_that_an_account_invents_evict_only_its_own_circuits(monkeypatch: 
     health.find_or_create(target("of b"), "b")
     for number in range(30):
         health.find_or_create(target(str(number)), "a")
-    assert health.find(target("of b")) is not None
+    assert health.find_circuit(target("of b")) is not None
 
 
 def test_an_open_circuit_is_never_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +209,7 @@ def test_an_open_circuit_is_never_evicted(monkeypatch: pytest.MonkeyPatch) -> No
     health.on_forget = gone.append
     opened = [open_circuit(health, name, "a", "b") for name in "xyz"]
     assert health.find_or_create(target("new"), "c") is None
-    assert [health.find(target(name)) for name in "xyz"] == opened
+    assert [health.find_circuit(target(name)) for name in "xyz"] == opened
     clock.now += 10
     assert health.find_or_create(target("new"), "c") is not None
     assert gone == opened[:1]

@@ -122,7 +122,7 @@ MODEL_TABLE = ModelTable({name: entry(name) for name in ["a/b", "a/*", "a/long-*
     ],
 )
 def test_a_name_finds_its_entry_else_the_longest_wildcard(name: str, entry: str, rest: str) -> None:
-    result = MODEL_TABLE.find(name)
+    result = MODEL_TABLE.find_model(name)
     assert result is not None
     assert (result.entry.name, result.rest) == (entry, rest)
 
@@ -131,7 +131,7 @@ def test_a_name_finds_its_entry_else_the_longest_wildcard(name: str, entry: str,
     "name", ["", "b", "a/", "-suffix", "exact ", "a/x y", "a/x\n", "a/\u200bx", "a/../x", "a/x%20y"]
 )
 def test_other_names_match_no_entry(name: str) -> None:
-    assert MODEL_TABLE.find(name) is None
+    assert MODEL_TABLE.find_model(name) is None
 
 
 def test_wildcards_are_not_listed() -> None:
@@ -147,5 +147,5 @@ def test_a_target_comes_first_in_proportion_to_its_weight() -> None:
 
 def test_if_entries_differ_in_case_the_exact_one_is_used_else_the_first() -> None:
     table = ModelTable({name: ModelEntry(name=name, targets=(ModelTarget(provider="p"),)) for name in ("Qwen", "qwen")})
-    matches = {name: table.find(name) for name in ("Qwen", "qwen", "QWEN", "models/qwen")}
+    matches = {name: table.find_model(name) for name in ("Qwen", "qwen", "QWEN", "models/qwen")}
     assert [match.entry.name for match in matches.values() if match is not None] == ["Qwen", "qwen", "Qwen", "Qwen"]

@@ -56,7 +56,7 @@ class Process:
             self.shared.share_circuit(target, circuit)
 
     def succeed(self, target: Target, account: str = "a") -> None:
-        circuit = self.circuits.find(target)
+        circuit = self.circuits.find_circuit(target)
         assert circuit is not None
         circuit.record_success(account)
         self.shared.share_circuit(target, circuit)

@@ -71,7 +71,7 @@ class KeyRing:
         record = self._conf.get(digest) or self._found.get(digest)
         return None if record is None else record.expires
 
-    async def find(self, key: str) -> KeyRecord | None:
+    async def find_key(self, key: str) -> KeyRecord | None:
         """Return the permissions of a key; None if it is unknown, revoked or expired.
 
         Raises Unavailable if the key is not cached and the store cannot be read.
@@ -113,7 +113,7 @@ class KeyRing:
     async def _find_in_store(self, digest: bytes) -> KeyRecord | None:
         changes = self.changes
         try:
-            key = await self._store.database.run(self._store.find, digest)
+            key = await self._store.database.run(self._store.find_key, digest)
         except DatabaseError as error:
             self._log_store_failure(error)
             raise Unavailable("API keys cannot be checked: the key store is unavailable. Try again later.") from error

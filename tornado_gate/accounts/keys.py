@@ -139,7 +139,7 @@ class KeyStore:
         with self.database.read() as connection:
             return key_queries.find_owner(connection, email, team, role)
 
-    def find(self, digest: bytes) -> StoredKey | None:
+    def find_key(self, digest: bytes) -> StoredKey | None:
         """Return the key with this digest, with its permissions after the limits of its owner and its team.
 
         None in these cases: the key is unknown, revoked or expired; its owner is disabled or has left its team; its

@@ -94,7 +94,7 @@ class Invitations(Part):
             connection.execute(delete(_INVITATIONS).where(_INVITATIONS.c.id == identity))
             record(connection, actor, "invitation.revoke", identity)
 
-    def find(self, token: str) -> Invitation:
+    def find_invitation(self, token: str) -> Invitation:
         """Return the invitation of a link. Raises NotFound if it is unknown, used, expired or suspended."""
         with self.database.read() as connection:
             return read_open_invitation(connection, token)
@@ -173,7 +173,7 @@ class ResetLinks(Part):
             record(connection, actor, "user.create_reset_link", user_id)
         return token
 
-    def find(self, token: str) -> User:
+    def find_user(self, token: str) -> User:
         """Return the user of a link. Raises NotFound if it is unknown, used or expired, or if its maker may no longer
         make it.
         """
@@ -184,7 +184,7 @@ class ResetLinks(Part):
         """Set the password of a link's user. All sessions of the user end. Raises NotFound as `find`,
         AccountError.
         """
-        self.find(token)  # before the slow hash
+        self.find_user(token)  # before the slow hash
         hashed = hash_password(check_password(password))
         with self.database.write() as connection:
             lock_accounts(connection)

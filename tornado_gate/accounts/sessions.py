@@ -62,7 +62,7 @@ class Sessions(Part):
         created = connection.execute(_select_sessions().where(_SESSIONS.c.id == row["id"])).one()
         return cookie, _make_session(created)
 
-    def find(self, cookie: str) -> Session | None:
+    def find_session(self, cookie: str) -> Session | None:
         """Return the session of a cookie's value; None if it is unknown or has ended, or its user is disabled.
 
         Records the time of this use, at most once a minute.

@@ -29,7 +29,7 @@ class StoredKey(Value, frozen=True, kw_only=True):
     key remains valid until `expires`. `counted_as` is the first key of a chain of rotations, None for that key itself.
     `issued_by` is the actor who has rotated or adopted the key, None if there was no such action; see `issuer`.
 
-    `KeyStore.find` adds these fields: `team_budget`, `team_limits`, `user_budget` and `user_limits` come from the team
+    `KeyStore.find_key` adds these fields: `team_budget`, `team_limits`, `user_budget` and `user_limits` come from the team
     and the user of the key; `team_name` and `user_name` (an e-mail) are their names.
     """
 

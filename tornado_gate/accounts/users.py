@@ -56,7 +56,7 @@ class Users(Part):
         with self.database.read() as connection:
             return read_user(connection, identity)
 
-    def find(self, email: str) -> User | None:
+    def find_user(self, email: str) -> User | None:
         """Return the user with this e-mail, without regard to case."""
         with self.database.read() as connection:
             query = select(*USER_COLUMNS).where(USERS.c.email_key == make_email_key(email))

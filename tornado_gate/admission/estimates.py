@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tornado_gate.codec.text_lengths import count_characters
 from tornado_gate.ledger.estimates import CHARACTERS_PER_TOKEN
-from tornado_gate.types import Call, Route, WireRequest
+from tornado_gate.types import Call, Charge, Meter, Route, WireRequest
 from tornado_gate.types.quantities import Quantities
 from tornado_gate.types.value import Value, replace
 
@@ -136,6 +136,11 @@ class PromptEstimate:
             self._tokens = estimate_wire_tokens(wire)
             self._wire = None
         return self._tokens
+
+
+def make_chat_charge(wire: WireRequest) -> tuple[Meter, Charge]:
+    """Return the measurements of a chat that `begin_charge` has prepared."""
+    return Meter(measures_text=True), Charge(estimate_prompt=PromptEstimate(wire))
 
 
 def begin_charge(call: Call, wire: WireRequest, tokens: int | None) -> None:

@@ -109,7 +109,7 @@ class Admission:
             return None
         if estimate is None:
             estimate = USUAL_ANSWER
-        price = prices.find(target.provider, target.upstream_model)
+        price = prices.find_price(target.provider, target.upstream_model)
         least, amounts = self._estimate_amounts(bounds, charge, target, price, estimate)
         try:
             reservation, levels = await self.limiter.reserve(bounds, amounts, least)

@@ -167,7 +167,7 @@ class TargetQueues:
         self._refused = refused
         self._queues: dict[str, TargetQueue] = {}
 
-    def find(self, provider: str) -> TargetQueue:
+    def find_queue(self, provider: str) -> TargetQueue:
         """Return the queue of a provider entry."""
         queue = self._queues.get(provider)
         if queue is None:

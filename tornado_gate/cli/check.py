@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tornado_gate.cli.common import conf_option, exit_with_faults, find
+from tornado_gate.cli.common import conf_option, exit_with_faults, find_conf_file
 from tornado_gate.config.faults import Fault
 from tornado_gate.errors import ConfigError
 
@@ -31,7 +31,7 @@ def check(conf_file: Path | None) -> None:
     from tornado_gate.plugins.path_files import find_path_files
     from tornado_gate.server.process.process import Overrides, check_plugins, load_config
 
-    path = find(conf_file)
+    path = find_conf_file(conf_file)
     host = PluginHost()
     try:
         config = load_config(path, Overrides())

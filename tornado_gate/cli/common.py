@@ -61,7 +61,7 @@ def data_dir_option(command: F) -> F:
     )(command)
 
 
-def find(conf_file: Path | None) -> Path | None:
+def find_conf_file(conf_file: Path | None) -> Path | None:
     """Return the configuration file, or None. Exits with a message if the given file does not exist."""
     from tornado_gate import config as conf
 
@@ -75,7 +75,7 @@ def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | N
     """Return the checked configuration. Exits with a list of all faults if it is invalid."""
     from tornado_gate.server.process.process import Overrides, load_config
 
-    path = find(conf_file)
+    path = find_conf_file(conf_file)
     try:
         return path, load_config(path, Overrides(data_dir=data_dir), os.environ)
     except ConfigError as error:

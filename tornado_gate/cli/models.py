@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tornado_gate.cli.common import conf_option, exit_with_faults, exit_with_message, find
+from tornado_gate.cli.common import conf_option, exit_with_faults, exit_with_message, find_conf_file
 from tornado_gate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def show_model(name: str, conf_file: Path | None, as_json: bool) -> None:
     from tornado_gate.plugins.host import PluginHost
     from tornado_gate.server.process.process import Overrides, check_plugins, load_config
 
-    path = find(conf_file)
+    path = find_conf_file(conf_file)
     try:
         config = load_config(path, Overrides())
         snapshot = check_plugins(config, PluginHost())

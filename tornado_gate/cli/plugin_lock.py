@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tornado_gate.cli.common import conf_option, exit_with_faults, exit_with_message, find, report_path_files
+from tornado_gate.cli.common import conf_option, exit_with_faults, exit_with_message, find_conf_file, report_path_files
 from tornado_gate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def lock(conf_file: Path | None, only_check: bool) -> None:
     """
     from tornado_gate.plugins.lock import compute_entries, find_distributions, get_lock_path, read_lock, write_lock
 
-    conf = find(conf_file)
+    conf = find_conf_file(conf_file)
     path = get_lock_path(conf)
     old: Entries | None = None
     try:

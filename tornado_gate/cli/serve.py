@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_faults, exit_with_message, find
+from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_faults, exit_with_message, find_conf_file
 from tornado_gate.errors import ConfigError
 
 
@@ -40,7 +40,7 @@ def serve(
     from tornado_gate.server.process.listeners import ServeError
     from tornado_gate.server.process.process import Overrides, run
 
-    path = find(conf_file)
+    path = find_conf_file(conf_file)
     try:
         run(path, Overrides(host=host, port=port, processes=processes, data_dir=data_dir), click.echo)
     except ConfigError as error:

@@ -82,7 +82,7 @@ def open_accounts(
 
 
 def _find_user(accounts: Accounts, email: str) -> User:
-    user = accounts.users.find(email)
+    user = accounts.users.find_user(email)
     if user is None:
         exit_with_message(f"there is no account for {email}. `{format_command('users list')}` lists all.")
     return user

@@ -44,7 +44,12 @@ def search(raw: bytes, mark: bytes, pattern: re.Pattern[bytes]) -> re.Match[byte
 
 def contains_any(raw: bytes, marks: Iterable[bytes]) -> bool:
     """Return whether one of `marks` occurs in `raw`."""
-    return any(find_in_slices(raw, mark) >= 0 for mark in marks)
+    if len(raw) > SLICE_BYTES:
+        return any(find_in_slices(raw, mark) >= 0 for mark in marks)
+    for mark in marks:  # noqa: SIM110 - any() takes twice as long
+        if mark in raw:
+            return True
+    return False
 
 
 def contains_quickly(raw: bytes, mark: bytes, byte: int) -> bool | None:

@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import sqlite3
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.pool import QueuePool
 
 from tornado_gate.storage.private import FILE_MODE, KEY_FILE, make_folder, open_private
-from tornado_gate.storage.sqlite import BUSY_SECONDS, CACHE_STATEMENT, explain_error, get_error_code
+from tornado_gate.storage.sqlite import BUSY_SECONDS, CACHE_STATEMENT, explain_error, switch_to_wal
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -154,7 +153,7 @@ class Database:
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
-            _switch_to_wal(connection)
+            switch_to_wal(connection)
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(CACHE_STATEMENT)
@@ -207,18 +206,6 @@ def _begin_in_sqlite(connection: Connection) -> None:
     """Begin a transaction. Python's driver would begin it too, but only before some statements."""
     writes = connection.get_execution_options().get(_WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    ends = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:  # the busy timeout does not apply to this statement
-            if not get_error_code(error).startswith("SQLITE_BUSY") or time.monotonic() > ends:
-                raise
-            time.sleep(0.02)
 
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()

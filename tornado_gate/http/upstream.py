@@ -30,9 +30,11 @@ from tornado_gate.http.client.faults import (
 )
 from tornado_gate.http.client.pool import HttpClient
 from tornado_gate.http.client.response import HttpResponse, SizeBound
-from tornado_gate.http.large_responses import LargeResponseReader, LargeResponses
+from tornado_gate.http.large_responses import LargeResponses
+from tornado_gate.streams.stages import Flow
 from tornado_gate.types import BufferedBody, Call, Timeouts, UpstreamRequest, UpstreamResponse
 from tornado_gate.types.value import replace
+from tornado_gate.types.wire import ResponseReader
 
 if TYPE_CHECKING:
     import aiohttp
@@ -184,6 +186,30 @@ def take_whole_response(call: Call, outgoing: UpstreamRequest, answer: HttpRespo
     return UpstreamResponse(headers=answer.headers, chunks=BufferedBody(body), provider=call.target.provider)
 
 
+def take_stream(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse | None:
+    """Return a stream of events whose head has arrived, in the usual case: a 200 without compression. Else None: call `end_call`.
+
+    Its chunks are an unread flow. The caller of this function closes the response, and releases its reader, with `end_answer`.
+    """
+    headers = answer.headers
+    content_type = headers.get("content-type", "")
+    if (
+        answer.status != 200
+        or not content_type.startswith("text/event-stream")
+        or not content_type.isascii()
+        or answer.is_compressed
+    ):
+        return None
+    try:
+        answer.limit_size(_choose_size_bound(call, outgoing, headers))
+    except HttpClientError:
+        return None
+    provider = call.target.provider
+    answer.explain = partial(connection_error, provider, answered=True)
+    reader = call.pool.large_responses.open_reader(call.caller.account)
+    return UpstreamResponse(headers=headers, chunks=Flow(answer), provider=provider, reader=reader)
+
+
 def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse | None:
     """Return the upstream's response, whose head has arrived; None for a status that `_handle_status` handles.
 
@@ -210,16 +236,18 @@ def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> Ups
             status=answer.status, headers=answer.headers, chunks=BufferedBody(body), provider=provider
         )
     reader = call.pool.large_responses.open_reader(call.caller.account)
-    call.closing.callback(_end_answer, answer, reader)
+    call.closing.callback(end_answer, answer, reader)
     answer.explain = partial(connection_error, provider, answered=True)
     return UpstreamResponse(
         status=answer.status, headers=answer.headers, chunks=answer, provider=provider, reader=reader
     )
 
 
-def _end_answer(answer: HttpResponse, reader: LargeResponseReader) -> None:
+def end_answer(answer: HttpResponse, reader: ResponseReader | None) -> None:
+    """Close a response, and release the memory that its reader has counted."""
     answer.close()
-    reader.release()
+    if reader is not None:
+        reader.release()
 
 
 def add_reader(call: Call, incoming: UpstreamResponse) -> UpstreamResponse:

@@ -169,7 +169,7 @@ class VendorPrices:
         names = [provider, *(other for other in table[provider].others if other in table)]
         self._models = [model for name in names for model in msgspec.json.decode(table[name].models)]
 
-    def find(self, model: str, now: float) -> tuple[float, Price | None]:
+    def find_price(self, model: str, now: float) -> tuple[float, Price | None]:
         """Return (the time from which the price may change, the price)."""
         known = self._find_model(model.lower()) or self._find_model(canonicalize_name(model))
         if known is None:

@@ -184,7 +184,7 @@ def price_row(entry: Entry, usage: Usage, outcome: str) -> int | None:
         return 0
     if charge.cost is not None and outcome == "complete":
         return charge.cost
-    price = entry.prices.find(target.provider, target.upstream_model) if entry.prices else None
+    price = entry.prices.find_price(target.provider, target.upstream_model) if entry.prices else None
     return None if price is None else compute_cost(price, count_quantities(usage, meter))
 
 
@@ -262,5 +262,7 @@ def find_end_user(body: Mapping[str, Any]) -> str:
     user = body.get("safety_identifier") or body.get("user")
     if user is None:
         metadata = body.get("metadata")
+        if metadata is None:
+            return ""
         user = metadata.get("user_id") if isinstance(metadata, Mapping) else None
     return user[:TEXT_BYTES] if isinstance(user, str) else ""

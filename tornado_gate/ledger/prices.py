@@ -135,7 +135,7 @@ class PriceTable:
         self._defaults |= defaults
         self._found.clear()
 
-    def find(self, provider: str, upstream_model: str) -> Price | None:
+    def find_price(self, provider: str, upstream_model: str) -> Price | None:
         """Return the current price of a model at a provider entry; None if it has none. The result is kept for the next
         call.
         """
@@ -155,20 +155,20 @@ class PriceTable:
         if price is not None:
             return math.inf, price
         defaults = self._defaults.get(provider)
-        return defaults.find(model, now) if defaults else (math.inf, None)
+        return defaults.find_price(model, now) if defaults else (math.inf, None)
 
 
 class DefaultPrices(Protocol):
     """The default prices of one provider's models, for models without a price in conf."""
 
-    def find(self, model: str, now: float) -> tuple[float, Price | None]:
+    def find_price(self, model: str, now: float) -> tuple[float, Price | None]:
         """Return (the time from which the price may change, the price). Times are Unix seconds."""
 
 
 class FreeModels:
     """The default prices of a provider that charges nothing: all models are free."""
 
-    def find(self, model: str, now: float) -> tuple[float, Price | None]:
+    def find_price(self, model: str, now: float) -> tuple[float, Price | None]:
         return math.inf, FREE
 
 

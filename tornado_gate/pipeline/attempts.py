@@ -76,7 +76,7 @@ async def try_targets(
             load = _begin_load(table.loads, attempt) if target.model in table.measured else None
             try:
                 if provider.entry.concurrency is not None:
-                    queue = gate.target_queues.find(target.provider)
+                    queue = gate.target_queues.find_queue(target.provider)
                     attempt.closing.callback(await queue.enter(call.caller.account, provider.entry.concurrency))
                 result = await ask(attempt, provider)
             except BaseException as error:
@@ -128,7 +128,7 @@ def note_begun(health: TargetHealth, attempt: Call, load: MeasuredAttempt | None
 
 def _begin_load(loads: TargetLoads, attempt: Call) -> MeasuredAttempt:
     """Count the attempt at its target until it fails or its response ends."""
-    load = loads.find(attempt.target)
+    load = loads.find_load(attempt.target)
     load.begin()
     attempt.closing.callback(load.end)
     return MeasuredAttempt(load)

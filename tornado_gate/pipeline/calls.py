@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any, NamedTuple, Protocol
 
+from tornado_gate.admission.estimates import make_chat_charge
 from tornado_gate.config.model import Config
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.http.upstream import Pool
 from tornado_gate.storage.conversation_state import SharedMemory
 from tornado_gate.storage.files import MediaStore, SignedFileStore
-from tornado_gate.types import Call, Caller, Charge, Meter, Progress, ResponseAdditions, Target
+from tornado_gate.types import Call, Caller, Charge, Meter, Progress, ResponseAdditions, Target, WireRequest
 from tornado_gate.types.call import LazyExitStack, Memory, UrlFetcher
 from tornado_gate.types.value import replace
 
@@ -31,6 +32,16 @@ class PlannedTarget(Protocol):
     def pool(self) -> Pool: ...
     @property
     def operation(self) -> str: ...
+
+
+class PlannedCaller(Protocol):
+    """What the head of a request says about its calls: `direct_answer.KnownHead`."""
+
+    format: str
+    caller: Caller
+    services: CallerServices
+    strict: bool
+    key_digest: bytes
 
 
 class CallerServices(NamedTuple):
@@ -102,41 +113,34 @@ class Calls:
             self._memory.get_account_memory(account), SignedFileStore(self._media, public_url, account)
         )
 
-    def make_planned(  # noqa: PLR0913, PLR0917  each is a field of the call
-        self,
-        config: Config,
-        id: str,
-        format: str,
-        caller: Caller,
-        headers: Mapping[str, str],
-        closing: LazyExitStack,
-        started: float,
+    def make_planned(
+        self, config: Config, id: str, caller: PlannedCaller, wire: WireRequest, closing: LazyExitStack, started: float,
         plan: PlannedTarget,
-        services: CallerServices,
-        *,
-        strict: bool,
-        key_digest: bytes,
-    ) -> Call:
+    ) -> Call:  # fmt: skip
         """The call of a request's only attempt, whose target is known before."""
+        services, account = caller.services, caller.caller
+        meter, charge = make_chat_charge(wire) if plan.operation == "chat" else (Meter(), Charge())
         return Call(
             id=id,
             operation=plan.operation,
-            format=format,
+            format=caller.format,
             model=plan.model,
-            caller=caller,
+            caller=account,
             target=plan.target,
-            strict=strict,
+            strict=caller.strict,
             dialect=config.dialect,
             responses=config.responses,
-            headers=headers,
+            headers=wire.headers,
+            meter=meter,
             progress=Progress(model=plan.model, target=plan.target, attempts=1),
+            charge=charge,
             closing=closing,
             pool=plan.pool,
             memory=services.memory,
-            fetcher=self._fetcher.for_request(caller.account, closing),
+            fetcher=self._fetcher.for_request(account.account, closing),
             files=services.files,
             facts=plan.facts,
-            key_digest=key_digest,
+            key_digest=caller.key_digest,
             started=started,
         )
 

@@ -1,8 +1,9 @@
 """The first attempt of a request that has a plan: everything up to the upstream's response without a task, because nothing waits.
 
 `begin` runs steps 3 to 5 of `pipeline.py` as far as none of them waits, and returns when the request is sent. `finish` makes the
-reply of a response that has arrived whole. Whatever needs waiting, and every failure, is left to `run`, a coroutine, which goes
-on where these have stopped: with the steps of `pipeline.py`.
+reply of a response that has arrived whole. A stream of events gets a `StreamPump`, unless something other than steps processes
+its chunks. Whatever needs waiting, and every failure, is left to `run`, a coroutine, which goes on where these have stopped: with
+the steps of `pipeline.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from tornado_gate.admission.estimates import begin_charge
 from tornado_gate.http import upstream
 from tornado_gate.http.client.response import HttpResponse
-from tornado_gate.pipeline import pipeline, whole_answers
+from tornado_gate.pipeline import metering, pipeline, whole_answers
 from tornado_gate.pipeline.attempts import check_response, end_failed, make_deadlines, note_begun
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.own_links import MARK
@@ -23,6 +24,8 @@ from tornado_gate.pipeline.plans import Plan
 from tornado_gate.pipeline.request_cache import RequestCache
 from tornado_gate.pipeline.server_tool_parts import has_server_tools
 from tornado_gate.pipeline.signatures import restore_without_memory
+from tornado_gate.pipeline.stream_pump import StreamPump
+from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
 from tornado_gate.targets import outcomes
@@ -67,7 +70,9 @@ class DirectAttempt:
     _outgoing: UpstreamRequest | Awaitable[UpstreamRequest] | None = None
     _response: HttpResponse | None = None
     _events: AsyncIterator[StreamEvent] | None = None
-    _reply: Reply | None = None
+    reply: Reply | None = None
+    pump: StreamPump | None = None
+    _deadlines: Deadlines | None = None
     _failure: BaseException | None = None
     _begun_at: float | None = None
     _is_streamed = False
@@ -97,7 +102,8 @@ class DirectAttempt:
     def begin(self) -> bool:
         """Send the request. Return False if `run` must go on immediately."""
         plan, call = self.plan, self.call
-        begin_charge(call, self._wire, None)
+        if call.charge.estimate_prompt is None:
+            begin_charge(call, self._wire, None)
         try:
             outgoing = self._prepare_verbatim() if plan.is_verbatim else self._prepare_translated()
         except (Exception, asyncio.CancelledError) as error:  # `run` raises it, and closes what hooks have opened
@@ -146,16 +152,20 @@ class DirectAttempt:
         return outgoing if type(outgoing) is UpstreamRequest else None
 
     def finish(self) -> Reply | None:
-        """Return the reply if the response has arrived whole. Return None if `run` must go on."""
+        """Return the reply if the response has arrived whole, or has a `pump`. Return None if `run` must go on."""
         self._stop_waiting()
         outgoing, response = self._outgoing, self._response
         if self._failure is not None or response is None:
             return None
         assert isinstance(outgoing, UpstreamRequest)
-        incoming = self._incoming = upstream.take_whole_response(self.call, outgoing, response)
-        if incoming is None:
-            return None
         try:
+            if self._is_streamed and self._may_pump():
+                stream = upstream.take_stream(self.call, outgoing, response)
+                if stream is not None:
+                    return self._open_stream(stream, response)
+            incoming = self._incoming = upstream.take_whole_response(self.call, outgoing, response)
+            if incoming is None:
+                return None
             reply = self._forward(incoming) if self.plan.is_verbatim else self._translate(incoming)
         except (Exception, asyncio.CancelledError) as error:
             self._failure = error
@@ -166,7 +176,7 @@ class DirectAttempt:
         """Step 6 in the verbatim lane. Return None if something must be recorded, or read of the reply. Raises GateError."""
         call, forwarded = self.call, self._forwarded
         assert isinstance(forwarded, VerbatimRequest)
-        reply = self._reply = self.plan.wire_format.forward_response(call, forwarded, incoming)
+        reply = self.reply = self.plan.wire_format.forward_response(call, forwarded, incoming)
         if forwarded.issued is not None or type(reply.chunks) is not BufferedBody or not self.closing.is_empty:
             return None
         outcomes.note_success(self._gate.health, call)
@@ -177,16 +187,45 @@ class DirectAttempt:
         call, plan, request = self.call, self.plan, self._request
         assert isinstance(request, ChatRequest)
         events = self._events = plan.lane.translate_response(call, request, incoming)
-        reply = self._reply = whole_answers.make_reply(
+        reply = self.reply = whole_answers.make_reply(
             self._gate, call, plan.wire_format, plan.provider, request, events
         )
-        return reply if reply is not None and whole_answers.is_complete(reply) else None
+        return reply if reply is not None and type(reply.chunks) is BufferedBody else None
+
+    def _may_pump(self) -> bool:
+        """Return whether the chunks of a stream need no wait: no wrapper sees them, and the upstream issues no objects."""
+        forwarded = self._forwarded
+        return type(forwarded) is VerbatimRequest and forwarded.issued is None and not self.plan.wire_format.is_wrapped
+
+    def _open_stream(self, incoming: UpstreamResponse, response: HttpResponse) -> Reply | None:
+        """Return the reply for a stream that has begun, with its pump. Return None if its chunks have other parts than steps."""
+        forwarded, flow = self._forwarded, incoming.chunks
+        assert isinstance(forwarded, VerbatimRequest)
+        assert isinstance(flow, stages.Flow)
+        call, plan, reader = self.call, self.plan, incoming.reader
+        try:
+            reply = plan.wire_format.forward_response(call, forwarded, incoming)
+        except BaseException:
+            self.closing.callback(upstream.end_answer, response, reader)
+            raise
+        self.reply = reply
+        if reply.chunks is flow and self.closing.is_empty and reply.content_type.startswith("text/event-stream"):
+            flow.add_step(metering.OutcomeStep(self._gate.health, call, plan.wire_format))
+            self.pump = StreamPump(flow, response, reader, self._make_deadlines)
+            return reply
+        deadlines = self._deadlines = self._make_deadlines()
+        deadlines.limit_source(flow, plan.lane.as_plugin_error)
+        self.closing.callback(upstream.end_answer, response, reader)
+        return None
+
+    def note_begun(self) -> None:
+        """The first chunk of the stream was read."""
+        note_begun(self._gate.health, self.call, None, NO_NEEDS)
 
     def on_timer(self) -> None:
         """The response has not begun in time. The timer wheel calls this."""
         self._slot = None
-        deadlines = make_deadlines(self.call, streaming=self._is_streamed, begun_at=self._begun_at)
-        self._failure = deadlines.make_first_event_error()
+        self._failure = self._make_deadlines().make_first_event_error()
         on_change = self._on_change
         self.stop()
         if on_change is not None:
@@ -195,7 +234,9 @@ class DirectAttempt:
     def stop(self) -> None:
         """Close the connection to the upstream, unless the response is complete."""
         self._stop_waiting()
-        if self._response is not None:
+        if self.pump is not None:
+            self.pump.stop()
+        elif self._response is not None:
             self._response.close()
 
     def _stop_waiting(self) -> None:
@@ -210,13 +251,25 @@ class DirectAttempt:
         """Go on with the attempt, in a task. Raises as `pipeline.answer`."""
         self._stop_waiting()
         try:
-            answer = await self._run()
+            answer = await (self._run() if self.pump is None else self._read_on(self.pump))
         except BaseException as error:
             self._failure = None
             await end_failed(self._gate.health, self.call, error)
             raise
-        note_begun(self._gate.health, answer.call, None, NO_NEEDS)
+        if self.pump is None or not self.pump.begun:
+            note_begun(self._gate.health, answer.call, None, NO_NEEDS)
         return answer
+
+    async def _read_on(self, pump: StreamPump) -> PreparedAnswer:
+        """Go on with a stream that its pump has left."""
+        reply = self.reply
+        assert reply is not None
+        self.closing.callback(pump.stop)
+        deadlines = pump.limit_task(self.plan.lane.as_plugin_error)
+        if not pump.begun:
+            reading = pipeline.read_first_chunk(reply, self.plan.wire_format, pump.flow)
+            reply = await deadlines.wait_for_first_event(reading)
+        return PreparedAnswer(self.call, reply)
 
     async def _run(self) -> PreparedAnswer:
         if self._failure is not None:
@@ -225,26 +278,28 @@ class DirectAttempt:
             return await self._send()
         call, plan, outgoing, incoming = self.call, self.plan, self._outgoing, self._incoming
         assert isinstance(outgoing, UpstreamRequest)
-        deadlines = make_deadlines(call, streaming=self._is_streamed, begun_at=self._begun_at)
-        if incoming is None:
+        deadlines = self._deadlines or self._make_deadlines()
+        if incoming is None and self.reply is None:
             incoming = await deadlines.wait_for_first_event(plan.lane.end_call(call, outgoing, self._response))
         finish = self._finish_forwarding if plan.is_verbatim else self._finish_translating
         return PreparedAnswer(call, await finish(incoming, deadlines))
 
-    async def _finish_forwarding(self, incoming: UpstreamResponse, deadlines: Deadlines) -> Reply:
-        call, wire_format, forwarded, reply = self.call, self.plan.wire_format, self._forwarded, self._reply
+    async def _finish_forwarding(self, incoming: UpstreamResponse | None, deadlines: Deadlines) -> Reply:
+        call, wire_format, forwarded, reply = self.call, self.plan.wire_format, self._forwarded, self.reply
         assert isinstance(forwarded, VerbatimRequest)
         if reply is None:
+            assert incoming is not None
             reply = pipeline.forward_response(call, wire_format, self.plan.lane, forwarded, incoming, deadlines)
         return await pipeline.finish_forwarding(self._gate, call, wire_format, forwarded, reply, deadlines)
 
-    async def _finish_translating(self, incoming: UpstreamResponse, deadlines: Deadlines) -> Reply:
+    async def _finish_translating(self, incoming: UpstreamResponse | None, deadlines: Deadlines) -> Reply:
         gate, call, plan, request = self._gate, self.call, self.plan, self._request
         assert isinstance(request, ChatRequest)
-        if self._reply is not None:
-            if whole_answers.is_complete(self._reply):
-                return self._reply
-            return await pipeline.finish_reply(gate, call, plan.wire_format, self._reply, deadlines)
+        if self.reply is not None:
+            if type(self.reply.chunks) is BufferedBody:
+                return self.reply
+            return await pipeline.finish_reply(gate, call, plan.wire_format, self.reply, deadlines)
+        assert incoming is not None
         if self._events is None:
             return await pipeline.finish_common_lane(
                 gate, call, plan.wire_format, plan.provider, request, incoming, deadlines
@@ -265,3 +320,6 @@ class DirectAttempt:
         if request is not None and self._outgoing is not None:
             return await pipeline.run_translated(gate, call, plan.wire_format, plan.provider, request, self._outgoing)
         return await pipeline.run_common_lane(gate, call, once, plan.provider, request)
+
+    def _make_deadlines(self) -> Deadlines:
+        return make_deadlines(self.call, streaming=self._is_streamed, begun_at=self._begun_at)

@@ -100,7 +100,7 @@ def _explain_order(
     parts = ["the first target whose circuit is closed and of which a key is not at rest"]
     if needs.keepers or (needs.access is not None and needs.access.copied):
         parts.append("those that keep what the request names or has signatures of first")
-    entry = snapshot.targets.models.find(call.model)
+    entry = snapshot.targets.models.find_model(call.model)
     if needs.session is not None:
         parts.append(f"in the order of the conversation (cache affinity by {needs.session.source})")
     elif entry is not None:
@@ -166,7 +166,7 @@ async def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str
 def _describe_choice(
     gate: Gate, snapshot: Snapshot, call: Call, targets: tuple[Target, ...], why: str
 ) -> dict[str, Any]:
-    found = snapshot.targets.models.find(call.model)
+    found = snapshot.targets.models.find_model(call.model)
     return {
         "operation": call.operation,
         "format": call.format,
@@ -179,7 +179,7 @@ def _describe_choice(
 
 
 def _describe_target(gate: Gate, snapshot: Snapshot, call: Call, target: Target) -> dict[str, Any]:
-    circuit, now = gate.health.circuits.find(target), gate.health.circuits.clock()
+    circuit, now = gate.health.circuits.find_circuit(target), gate.health.circuits.clock()
     state = "closed" if circuit is None else circuit.state(call.caller.account, now)
     described: dict[str, Any] = {
         "provider": target.provider,
@@ -194,7 +194,7 @@ def _describe_target(gate: Gate, snapshot: Snapshot, call: Call, target: Target)
             {"key": key.number, "rests_seconds": round(wait, 1)} for key, wait in zip(keys, waits, strict=True)
         ]
     if target.model in snapshot.targets.measured:
-        load = snapshot.targets.loads.find(target)
+        load = snapshot.targets.loads.find_load(target)
         described["in_flight"] = load.in_flight
         described["first_event_seconds"] = None if load.latency is None else round(load.latency, 4)
     return described

@@ -35,7 +35,7 @@ METERED_EVENTS = (EmbeddingResult, ImageResult, ModerationResult, SpeechEnd, Tra
 """Events that end a response and carry its usage."""
 
 
-_TEXTS = frozenset({Refusal, Text, Thinking, ToolCall})
+_TEXTS = (Refusal, Text, Thinking, ToolCall)
 """The parts that are deltas of text in a stream."""
 
 
@@ -70,7 +70,9 @@ def record_result(meter: Meter, result: ChatResult) -> None:
         meter.record_finish(choice.reason)
         if meter.measures_text:
             texts = [
-                part.arguments if type(part) is ToolCall else part.text for part in choice.parts if type(part) in _TEXTS
+                part.arguments if isinstance(part, ToolCall) else part.text
+                for part in choice.parts
+                if isinstance(part, _TEXTS)
             ]
             meter.add_text(len(texts), sum(map(len, texts)))
         for part in choice.parts:
@@ -110,8 +112,13 @@ class CheckedChunks(stages.Attributed[bytes]):
     def take(self, items: list[bytes], out: list[bytes]) -> None:
         for chunk in items:
             if type(chunk) is not bytes:
-                raise ContractError(f"Reply.chunks yielded {type(chunk).__name__}; allowed: bytes")
+                raise make_chunk_error(chunk)
         out += items
+
+
+def make_chunk_error(chunk: object) -> ContractError:
+    """Return the error for a chunk of a reply that is not bytes."""
+    return ContractError(f"Reply.chunks yielded {type(chunk).__name__}; allowed: bytes")
 
 
 class OutcomeStep(CheckedChunks):
@@ -129,7 +136,10 @@ class OutcomeStep(CheckedChunks):
         self._begun = False
 
     def take(self, items: list[bytes], out: list[bytes]) -> None:
-        super().take(items, out)
+        for chunk in items:
+            if type(chunk) is not bytes:
+                raise make_chunk_error(chunk)
+        out += items
         self._begun = True
 
     def end(self, out: list[bytes]) -> None:

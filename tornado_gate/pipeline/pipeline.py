@@ -191,7 +191,8 @@ async def _complete_and_run(
     """Run the common lane with what the gateway itself adds to a request."""
     if await once.may_have_own_links(call):
         request = await inline_own_links(call, request)
-    request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
+    if signatures.may_have_signatures(request):
+        request = await signatures.restore_signatures(call, request, signatures=provider.capabilities.signatures)
     if server_tool_parts.has_server_tools(request):
         request = await server_tool_parts.restore_parts(call, request)
     return await _run_common_lane(gate, call, once, provider, request)
@@ -321,7 +322,7 @@ async def finish_common_lane(
     if reply is None:
         events = check_response(call, provider, request, events, deadlines)
         return await finish_events(gate, call, wire_format, used, request, events, deadlines)
-    if whole_answers.is_complete(reply):
+    if isinstance(reply.chunks, BufferedBody):
         deadlines.stop()
         return reply
     return await finish_reply(gate, call, wire_format, reply, deadlines)
@@ -428,7 +429,11 @@ async def _read_first_chunk(reply: Reply, wire_format: FormatLane, last: stages.
 
     Raises the exceptions of the format as PluginError of the format.
     """
-    chunks = stages.add_step(reply.chunks, last)
+    return await read_first_chunk(reply, wire_format, stages.add_step(reply.chunks, last))
+
+
+async def read_first_chunk(reply: Reply, wire_format: FormatLane, chunks: stages.Flow[bytes]) -> Reply:
+    """`reply` with `chunks`, which have all steps, and whose first chunk is read."""
     try:
         first = await chunks.next_batch()
     except StopAsyncIteration:

@@ -35,11 +35,11 @@ class ModelNames:
 
     def _iterate(self, model: str) -> Iterator[str]:
         yield model
-        found = self._table.find(model)
+        found = self._table.find_model(model)
         if found is None:
             return
         for name in (model, *found.entry.fallback):
-            reached = self._table.find(name)
+            reached = self._table.find_model(name)
             if reached is not None:
                 yield from (name, reached.entry.name)
                 yield from (

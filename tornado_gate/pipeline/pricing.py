@@ -48,7 +48,7 @@ def compute_answer_cost(prices: PriceTable, call: Call) -> int | None:
     target, charge = call.target, call.charge
     if not target.provider or call.operation in PRICED_LATER:
         return None
-    price = prices.find(target.provider, target.upstream_model)
+    price = prices.find_price(target.provider, target.upstream_model)
     if call.progress.cached:
         charge.quote(0)
     elif price is not None and (price.rates is None or not needs_estimate(call, "complete")):
@@ -58,7 +58,7 @@ def compute_answer_cost(prices: PriceTable, call: Call) -> int | None:
 
 def compute_session_cost(prices: PriceTable, call: Call) -> int:
     """The cost of a session so far in nano-dollars; 0 if it is unknown."""
-    price = prices.find(call.target.provider, call.target.upstream_model)
+    price = prices.find_price(call.target.provider, call.target.upstream_model)
     if price is None:
         return 0
     return compute_cost(price, count_quantities(call.meter.usage or NO_USAGE, call.meter)) or 0

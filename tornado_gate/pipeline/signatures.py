@@ -130,6 +130,16 @@ class _SignatureRecorder:
         return values
 
 
+def may_have_signatures(request: Request) -> bool:
+    """Return whether a request has a turn of the assistant, whose signatures `restore_signatures` restores or removes."""
+    chat = request.chat if isinstance(request, CountTokensRequest) else request
+    if isinstance(chat, ChatRequest):
+        for message in chat.messages:
+            if message.role == "assistant":
+                return True
+    return False
+
+
 async def restore_signatures(call: Call, request: Request, *, signatures: bool) -> Request:
     """`request` with the signatures of this target only. `signatures`: whether the target issues any."""
     match request:

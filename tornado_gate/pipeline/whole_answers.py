@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from tornado_gate.pipeline import metering, server_tool_parts
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.plugins.lanes import FormatLane
+from tornado_gate.streams import stages
 from tornado_gate.streams.event_order import may_answer
 from tornado_gate.streams.events import WholeEvents
 from tornado_gate.targets import outcomes
@@ -28,6 +29,7 @@ from tornado_gate.types import (
     ToolCall,
 )
 from tornado_gate.types.field_checks import find_wrong_field
+from tornado_gate.types.result_checks import find_wrong_result_field
 
 
 def make_reply(
@@ -40,36 +42,31 @@ def make_reply(
 ) -> Reply | None:
     """Return the reply to the events that a provider returned. Return None, having read no event, if they must be read.
 
-    If the reply is complete, see `is_complete`, the outcome is noted, and nothing is left to do. Raises as
-    `FormatLane.translate_response`.
+    If the chunks of the reply are a `BufferedBody`, the outcome is noted, and nothing is left to do. Otherwise its first chunk
+    must be read. Raises as `FormatLane.translate_response`.
     """
     if type(events) is not WholeEvents or not events.is_direct:
         return None
     result = events.result
-    if type(result) is ChatResult:
+    if isinstance(result, ChatResult):
         if type(request) is not ChatRequest or request.stream or _must_store(call, used, request, result):
             return None
-        if find_wrong_field(result):
+        if find_wrong_result_field(result):
             return None
         metering.record_result(call.meter, result)
     else:
         if not may_answer(type(request), type(result)) or find_wrong_field(result):
             return None
+        assert not isinstance(result, ChatResult)
         metering.record_event(call.meter, result)
     reply = wire_format.translate_response(call, request, events)
-    if is_complete(reply):
-        outcomes.note_success(gate.health, call)
-    return reply
-
-
-def is_complete(reply: Reply) -> bool:
-    """Return whether the whole body of a reply of `make_reply` is known; otherwise its first chunk must be read."""
     chunks = reply.chunks
-    return (
-        type(chunks) is BufferedBody
-        and type(chunks.data) is bytes
-        and reply.content_type.startswith("application/json")
-    )
+    if not isinstance(chunks, BufferedBody):
+        return reply
+    if type(chunks.data) is not bytes or not reply.content_type.startswith("application/json"):
+        return reply.replace(chunks=stages.Flow(chunks))
+    outcomes.note_success(gate.health, call)
+    return reply
 
 
 def _must_store(call: Call, used: ConfiguredProvider, request: ChatRequest, result: ChatResult) -> bool:

@@ -153,14 +153,18 @@ class Lane:
         release_manager(manager)
 
     def call(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
-        """Call a hook and check that its result is of `kind`."""
+        """Call a hook other than `translate_request`, and check that its result is of `kind`."""
         try:
             result = self.hooks[hook](**arguments)
         except (GateError, ConfigError, asyncio.CancelledError):
             raise
         except (Exception, EventLoopBlocked) as error:
             raise self.record_exception(error, hook) from error
-        return self._check_result(hook, result, kind)
+        if not isinstance(result, kind):
+            raise self._make_kind_error(hook, result)
+        if hook in self.checked and (wrong := find_wrong_field(result)):  # type: ignore[arg-type]  # such hooks return a Struct
+            raise self._make_value_error(hook, wrong)
+        return result
 
     async def invoke_async(self, hook: str, kind: type | tuple[type, ...], **arguments: Any) -> Any:
         """Call a hook that may be a coroutine function; return its checked result."""
@@ -175,7 +179,7 @@ class Lane:
             raise
         except (Exception, EventLoopBlocked) as error:
             raise self.blame(error, hook, arguments) from error
-        if inspect.isawaitable(result) if kind is object else not isinstance(result, kind):
+        if not isinstance(result, kind) or (kind is object and inspect.isawaitable(result)):
             return self._await_result(hook, kind, result, arguments)
         if hook in self.checked:
             self._check_fields(hook, result)
@@ -190,7 +194,11 @@ class Lane:
             raise
         except (Exception, EventLoopBlocked) as error:
             raise self.blame(error, hook, arguments) from error
-        return self._check_result(hook, result, kind)
+        if not isinstance(result, kind):
+            raise self._make_kind_error(hook, result)
+        if hook in self.checked:
+            self._check_fields(hook, result)
+        return result
 
     def blame(self, error: BaseException, hook: str, arguments: dict[str, Any]) -> GateError:
         """Record an exception of a hook that was called with `arguments`. Return the error of the plugin that is at fault."""
@@ -204,19 +212,18 @@ class Lane:
             self.record_exception(error, "its response") if isinstance(error, (Exception, EventLoopBlocked)) else error
         )
 
-    def _check_result(self, hook: str, result: Any, kind: type | tuple[type, ...]) -> Any:
-        if not isinstance(result, kind):
-            raise self.contract_error(
-                f"{hook} returned {type(result).__name__}, which the hook specification does not allow"
-            )
-        if hook in self.checked:
-            self._check_fields(hook, result)
-        return result
+    def _make_kind_error(self, hook: str, result: Any) -> PluginError:
+        return self.contract_error(
+            f"{hook} returned {type(result).__name__}, which the hook specification does not allow"
+        )
 
     def _check_fields(self, hook: str, result: Any) -> None:
         wrong = find_wrong_field(result, inside=hook != "translate_request")
         if wrong:
-            raise self.contract_error(f"{hook} returned a wrong value: {wrong}")
+            raise self._make_value_error(hook, wrong)
+
+    def _make_value_error(self, hook: str, wrong: str) -> PluginError:
+        return self.contract_error(f"{hook} returned a wrong value: {wrong}")
 
     def record_exception(self, error: BaseException, where: str) -> GateError:
         """Log an exception of the plugin, or of a wrapper around it, and return the PluginError for it."""

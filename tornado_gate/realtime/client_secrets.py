@@ -68,10 +68,10 @@ class ClientSecrets:
             raise RateLimited(message, retry_after=30, code="too_many_client_secrets")
         return ClientSecret(value=value, expires_at=expires, model=request.model, session=request.session)
 
-    async def find(self, value: str) -> ClientSecretClaims | None:
+    async def find_claims(self, value: str) -> ClientSecretClaims | None:
         """Return the claims of a client secret; None if it does not exist or has expired. Raises Unavailable."""
         try:
-            record = await asyncio.to_thread(self._store.find, _hash_value(value))
+            record = await asyncio.to_thread(self._store.find_secret, _hash_value(value))
         except ClientSecretFileError as error:
             raise _unavailable_error(error) from error
         if record is None:

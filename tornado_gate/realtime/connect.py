@@ -69,7 +69,7 @@ async def make_client_secret(
 
 async def authenticate_secret(gate: Gate, secrets: ClientSecrets, value: str) -> tuple[Caller, ClientSecretClaims]:
     """Return the caller whose key created a client secret, and the claims of the secret. Raises AuthenticationFailed."""
-    held = await secrets.find(value)
+    held = await secrets.find_claims(value)
     if held is None:
         raise auth.unknown_key_error()
     return await gate.callers.authenticate_digest(held.key_digest), held

@@ -52,7 +52,7 @@ class ClientSecretStore:
             connection.execute("INSERT INTO client_secrets VALUES (?, ?, ?, ?)", (name, account, claims, expires))
         return True
 
-    def find(self, name: str) -> bytes | None:
+    def find_secret(self, name: str) -> bytes | None:
         """Return the claims of a secret; None if it does not exist or has expired."""
         self._make_file()
         with self._file.use_connection() as connection:

@@ -289,7 +289,7 @@ class MediaStore:
     @asynccontextmanager
     async def open_for_reading(self, file_id: str) -> AsyncIterator[tuple[MediaFile, ReadableFile]]:
         """Yield a file and its open content, protected from eviction inside the block. Raises NotFound, MediaUnavailable."""
-        kept = await self.find(file_id)
+        kept = await self.find_file(file_id)
         file = await self._open_file(kept.id)
         try:
             # Locked by another process: it is being evicted. Another size: the machine crashed while it was written.
@@ -299,7 +299,7 @@ class MediaStore:
         finally:
             await file.close()
 
-    async def find(self, file_id: str) -> MediaFile:
+    async def find_file(self, file_id: str) -> MediaFile:
         """Return the metadata of a file that has not expired. Raises NotFound, MediaUnavailable."""
         if not _ID.fullmatch(file_id):
             raise file_not_found_error()

@@ -114,17 +114,22 @@ class SqliteFile:
             raise self._error(f"{self.path} {explain_error(error)}") from error
 
 
-def _make_tables(connection: sqlite3.Connection, schema: Schema) -> None:
-    """Create the tables. Several processes may run this at the same time."""
+def switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to a write-ahead log. Waits while another process uses the file."""
     ends = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            break
+            return
         except sqlite3.OperationalError as error:  # the busy timeout does not apply to this statement
             if not get_error_code(error).startswith("SQLITE_BUSY") or time.monotonic() > ends:
                 raise
             time.sleep(0.02)
+
+
+def _make_tables(connection: sqlite3.Connection, schema: Schema) -> None:
+    """Create the tables. Several processes may run this at the same time."""
+    switch_to_wal(connection)
     with _open_transaction(connection):
         for statement in schema.statements:
             connection.execute(statement)

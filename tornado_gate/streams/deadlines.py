@@ -37,6 +37,7 @@ class Deadlines:
             "_begun",
             "_cancelled",
             "_in_gap",
+            "_listener",
             "_loop",
             "_over",
             "_rang",
@@ -73,6 +74,7 @@ class Deadlines:
         self._over = False  # the last item has arrived
         self._cancelled = 0
         self._task: asyncio.Task[object] | None = None
+        self._listener: Callable[[], None] | None = None  # called instead, if no task waits
         self._slot: int | None = None  # in the timer wheel
 
     async def wait_for_first_event(self, awaitable: Awaitable[T]) -> T:
@@ -110,6 +112,11 @@ class Deadlines:
         limit = f"did not finish its response within {self._timeouts.total:g} s (total timeout)"
         return UpstreamTimeout(f"The provider '{self._provider}' {limit}.")
 
+    def _make_gap_error(self) -> UpstreamTimeout:
+        return UpstreamTimeout(
+            f"The provider '{self._provider}' sent no data for {self._timeouts.gap:g} s (gap timeout)."
+        )
+
     def extend_gap_on_chunks(
         self, chunks: AsyncIterator[bytes], reader: ResponseReader | None = None
     ) -> AsyncIterator[bytes]:
@@ -131,6 +138,13 @@ class Deadlines:
             items = Flow(items, limits=self)
         return add_step(items, _Begins(self, blame or _same))
 
+    def limit_source(self, flow: Flow[T], blame: ErrorMapper) -> None:
+        """Limit a flow like `limit_gaps`, although it has its steps already. Some of its items may have been pushed."""
+        if flow.begun:
+            self.begin_gaps()
+        flow.limits = self
+        flow.insert_step(_Begins(self, blame))
+
     def _may_limit(self, items: Flow[T]) -> bool:
         limits = items.limits
         return limits is None or (isinstance(limits, _SignsOfLife) and limits.deadlines is self)
@@ -150,9 +164,12 @@ class Deadlines:
         self._task = task = asyncio.current_task(self._loop)
         self._cancelled = task.cancelling() if task is not None else 0
         if due < self._rings_at:
-            if self._slot is not None:
-                self._wheel.remove(self._slot, self)
-            self._schedule_timer(due)
+            self._move_timer(due)
+
+    def _move_timer(self, due: float) -> None:
+        if self._slot is not None:
+            self._wheel.remove(self._slot, self)
+        self._schedule_timer(due)
 
     def _schedule_timer(self, due: float) -> None:
         self._rings_at = due
@@ -166,6 +183,8 @@ class Deadlines:
             return
         if self._loop.time() < self._due:
             self._schedule_timer(self._due)
+        elif self._listener is not None:
+            self._listener()
         elif self._task is not None:
             self._rang = True
             self._task.cancel()
@@ -176,6 +195,38 @@ class Deadlines:
             return False
         self._rang = False
         return self._task.uncancel() <= self._cancelled
+
+    # For a driver without a task.
+
+    def watch(self, listener: Callable[[], None] | None) -> None:
+        """Call `listener`, instead of cancelling a task, when a limit has passed. None ends this, and the current limit."""
+        self._listener = listener
+        self._due = NEVER
+
+    def limit_items(self, *, has_items: bool, is_begun: bool) -> None:
+        """Limit the time until the next items. `has_items`: some have arrived, so the gap timeout applies.
+
+        `is_begun`: the response has begun, so the first-event timeout is over.
+        """
+        due = self.ends_at if is_begun else self._first
+        if has_items:
+            gap_ends = self._loop.time() + self._timeouts.gap
+            due = min(due, gap_ends)
+        self._due = due
+        if due < self._rings_at:
+            self._move_timer(due)
+
+    def limit_reading(self) -> None:
+        """Limit the time until the caller has read what was sent: only the total timeout applies."""
+        self._due = due = self.ends_at
+        if due < self._rings_at:
+            self._move_timer(due)
+
+    def make_late_error(self, *, is_begun: bool) -> UpstreamTimeout:
+        """Return the error for a limit of `limit_items` that has passed."""
+        if not is_begun:
+            return self.make_first_event_error()
+        return self._make_total_error() if self._loop.time() >= self.ends_at else self._make_gap_error()
 
     # The interface `stages.Limits`.
 
@@ -195,11 +246,7 @@ class Deadlines:
         is_outer = outer != NEVER and not self._begun  # `wait_for_first_event` explains it
         if is_outer or not self._is_own_cancellation(error):
             return error
-        if self._loop.time() >= self.ends_at:
-            return self._make_total_error()
-        return UpstreamTimeout(
-            f"The provider '{self._provider}' sent no data for {self._timeouts.gap:g} s (gap timeout)."
-        )
+        return self._make_total_error() if self._loop.time() >= self.ends_at else self._make_gap_error()
 
     def end(self) -> None:
         """End the limits at the end of the items: only a wait for the first event, if there is one, stays limited."""

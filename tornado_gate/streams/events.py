@@ -88,12 +88,12 @@ class WholeEvents(stages.BatchIterator[StreamEvent]):
         super().__init__()
         self.result = result
         self._is_read = False
-        if type(result) is ChatResult:
-            self.is_direct = _is_plain(result) and (
-                not is_large(result) if size is None else size <= stages.LARGE_BYTES
-            )
-        else:
-            self.is_direct = size is not None and size <= stages.LARGE_BYTES
+        self.is_direct = size is not None and size <= stages.LARGE_BYTES
+        if isinstance(result, ChatResult):
+            try:
+                self.is_direct = _is_plain(result) and (self.is_direct or (size is None and not is_large(result)))
+            except (AttributeError, TypeError):
+                self.is_direct = False  # a field is wrong, which the check of its event reports
 
     async def fetch_batch(self) -> list[StreamEvent]:
         if self._is_read:

@@ -151,6 +151,8 @@ def forward_answer(call: Call, adapter: StreamAdapter, request: VerbatimRequest,
     A `BufferedBody` is read immediately: raises GateError if it is an error.
     """
     content_type = incoming.headers.get("content-type", "")
+    if content_type == JSON and not request.stream and adapter.stream_type is EVENTS:  # nearly all whole bodies
+        return Reply(content_type=JSON, chunks=forward_body(call, adapter, request, incoming))
     kind = JSON if content_type == JSON else media_type(content_type)
     is_declared = kind == EVENT_STREAM or (
         adapter.stream_type is not EVENTS and kind == media_type(adapter.stream_type)
@@ -180,8 +182,9 @@ def forward_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     """Return the chunks of a whole body. For a `BufferedBody`, return a `BufferedBody`, and raise an error immediately."""
-    if isinstance(incoming.chunks, BufferedBody):
-        return BufferedBody(_read_body(call, adapter, request, incoming.chunks.data))
+    chunks = incoming.chunks
+    if isinstance(chunks, BufferedBody):
+        return BufferedBody(_read_body(call, adapter, request, chunks.data))
     return _forward_body(call, adapter, request, incoming)
 
 
@@ -201,7 +204,9 @@ def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw
     except orjson.JSONDecodeError as error:
         raise invalid_json_error(call.target.provider) from error
     sent = adapter.read_body(call, request, raw, body)
-    _measure_body(call.meter, adapter, body)
+    usage = call.meter.usage
+    if usage is None or not usage.output_tokens:
+        _measure_body(call.meter, adapter, body)
     return sent
 
 
@@ -269,7 +274,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         return self._take_events(items, out) or self._meter.done
 
     def _take_events(self, items: list[bytes], out: list[bytes]) -> stages.Large | None:
-        splitter, is_quiet, meter = self._frames, self._adapter.is_quiet, self._meter
+        splitter = self._frames
         measured = self._call.meter if self._is_measured else None
         for index, chunk in enumerate(items):
             if splitter.size + len(chunk) > stages.LARGE_BYTES:
@@ -283,7 +288,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
                 count, length = frames.count(b"\n\n"), len(frames)
                 measured.produced_frames += count
                 measured.produced_bytes += length if length <= MAX_MEASURED_BYTES else _bound_length(length, count)
-            if self._begun and not meter.done and is_quiet(frames):
+            if self._begun and not self._meter.done and self._adapter.is_quiet(frames):
                 self._sent = True
                 out.append(frames)
             else:
@@ -357,12 +362,13 @@ class _Passthrough(stages.Step[bytes, bytes]):
             if self._begun and not self._meter.done and self._adapter.is_quiet(frames):
                 chosen.append(frames)
                 return
-        if self._begun and not self._meter.done:
-            quiet, last = split_last_frames(frames)
-            if quiet and self._adapter.is_quiet(quiet):
-                chosen.append(quiet)
-                frames = last
-        self._choose_each(sse.split(frames), chosen)
+        earlier, last = split_last_frames(frames)
+        if earlier:
+            if self._begun and not self._meter.done and self._adapter.is_quiet(earlier):
+                chosen.append(earlier)
+            else:
+                self._choose_each(sse.split(earlier), chosen)
+        self._choose_each(last, chosen)
 
     def _pass_rest(self, out: list[bytes]) -> None:
         """Pass on a last frame without its empty line, which some upstreams omit; discard a truncated frame."""
@@ -383,10 +389,11 @@ class _Passthrough(stages.Step[bytes, bytes]):
             self._render(chosen, out)
 
     def _choose_each(self, frames: list[bytes], chosen: list[bytes]) -> None:
+        meter, is_quiet = self._meter, self._adapter.is_quiet
         for raw in frames:
             if not self._begun:
                 self._begin(raw, chosen)
-            elif self._passes(raw):
+            elif not meter.done and (is_quiet(raw) or self._passes(raw)):
                 chosen.append(raw)
 
     def _render(self, chosen: list[bytes], out: list[bytes]) -> None:
@@ -395,12 +402,15 @@ class _Passthrough(stages.Step[bytes, bytes]):
             out += self._adapter.render_frames(self._meter, chosen)
 
     def _begin(self, raw: bytes, chosen: list[bytes]) -> None:
-        if not self._adapter.has_data(raw):
+        adapter = self._adapter
+        body = adapter.parse_frame(raw)
+        if body is None and not adapter.has_data(raw):
             self._hold_comments(raw)
             return
-        if (error := self._adapter.parse_error(self._adapter.parse_frame(raw))) is not None:
+        if (error := adapter.parse_error(body)) is not None:
             raise error
-        passes = self._passes(raw)  # may raise; the error is then handled as an error before the first data
+        # The meter may raise; the error is then handled as an error before the first data.
+        passes = adapter.is_quiet(raw) or self._passes(raw)
         self._begun = True
         chosen += self._held
         self._held.clear()
@@ -414,11 +424,8 @@ class _Passthrough(stages.Step[bytes, bytes]):
             self._held.append(frames)
 
     def _passes(self, raw: bytes) -> bool:
+        """Let the meter read a frame. Return whether the caller gets it."""
         meter = self._meter
-        if meter.done:
-            return False
-        if self._adapter.is_quiet(raw):
-            return True
         hidden = meter.note(raw) and self._hides_usage
         if meter.done and not meter.finished:
             self._call.meter.record_late_error(self._adapter.parse_error(self._adapter.parse_frame(raw)))
@@ -438,14 +445,18 @@ def _bound_length(length: int, count: int) -> int:
     return min(length, count * MAX_MEASURED_BYTES)
 
 
-def split_last_frames(frames: bytes) -> tuple[bytes, bytes]:
-    """Split a chunk into (frames before the last few, the last _LAST_FRAMES frames)."""
-    end = len(frames) - 2
-    for _ in range(_LAST_FRAMES):
-        end = frames.rfind(b"\n\n", 0, end)
-        if end < 0:
-            return b"", frames
-    return frames[: end + 2], frames[end + 2 :]
+def split_last_frames(frames: bytes) -> tuple[bytes, list[bytes]]:
+    """Split a chunk into (frames before the last few, the last _LAST_FRAMES frames).
+
+    If a line ends in CR, all of them count as last ones.
+    """
+    if frames.find(b"\r") >= 0 or not frames.endswith(b"\n\n"):
+        return b"", sse.split(frames)
+    earlier, *last, _ = frames.rsplit(b"\n\n", _LAST_FRAMES + 1)
+    if len(last) < _LAST_FRAMES:
+        last.insert(0, earlier)
+        earlier = b""
+    return earlier and frames[: len(earlier) + 2], [frame + b"\n\n" for frame in last]
 
 
 def _is_json(data: bytes) -> bool:

@@ -172,7 +172,18 @@ class Flow(BatchIterator[T]):
     that of the response whose chunks the flow has.
     """
 
-    __slots__ = ("_ending", "_next", "_paused", "_ready", "_source", "_steps", "begun", "limits", "reader")
+    __slots__ = (
+        "_ending",
+        "_next",
+        "_paused",
+        "_ready",
+        "_source",
+        "_steps",
+        "begun",
+        "has_failed",
+        "limits",
+        "reader",
+    )
 
     def __init__(
         self,
@@ -220,6 +231,29 @@ class Flow(BatchIterator[T]):
     @property
     def is_exhausted(self) -> bool:
         return self._ending is END and not self._ready and not self._left
+
+    def add_step(self, step: Step[Any, Any]) -> None:
+        """Add a step to an unread flow, see `add_step`."""
+        self._steps.append(step)
+
+    def insert_step(self, step: Step[Any, Any]) -> None:
+        """Insert a step before all others. It gets the items that follow."""
+        self._steps.insert(0, step)
+
+    def push(self, items: list[Any], ending: Ending = None) -> list[T] | None:
+        """Pass items of the source, or its ending, through the steps, and return the results: for a driver without a task.
+
+        Return None if a step must wait: then a task reads the flow, which goes on from there. After an error, `has_failed` is
+        true, and the driver closes the source.
+        """
+        self.begun = True
+        self.has_failed = self._run_steps(items, ending)
+        return None if self._paused else self._take_ready()
+
+    @property
+    def ending(self) -> Ending:
+        """Return how the items end after the results of the last `push`; None if more may follow."""
+        return self._ending
 
     def _take_ready(self) -> list[T]:
         """Return the finished items. A separate function, so that no traceback keeps its frame alive."""
@@ -340,7 +374,9 @@ class Flow(BatchIterator[T]):
                 failed = True
                 out, ending = _handle_error(step, ending, out)
             items = out
-        self._keep_results(items, ending)
+        if ending is not None:
+            self._paused.clear()  # a later step has ended the items
+        self._ready, self._ending = items, ending
         items, ending, out = [], None, []  # a traceback may keep this frame alive
         return failed
 

@@ -62,7 +62,7 @@ def find_session(models: ModelTable, call: Call, wire: WireRequest) -> Session |
 
     The client's name of a session is hashed together with the account, so no account can choose the target of others.
     """
-    match = models.find(call.model)
+    match = models.find_model(call.model)
     affinity = match.entry.affinity if match is not None else None
     if affinity is None:
         return None
@@ -140,7 +140,7 @@ def put_full_last(ordered: list[O], session: Session, most_load: float, loads: T
 
     A target is full if it has more than `most_load` times its share, by weight, of the requests in flight.
     """
-    busy = [loads.find(offer.target).in_flight for offer in ordered]
+    busy = [loads.find_load(offer.target).in_flight for offer in ordered]
     if max(busy) < LEAST_FULL:
         return ordered
     share = most_load * (sum(busy) + 1) / sum(offer.weight for offer in ordered)

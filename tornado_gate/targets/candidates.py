@@ -232,7 +232,7 @@ class Candidates:
             return
         if not self._ends_at:
             self._ends_at = self._health.circuits.clock() + target.timeouts.total
-        load = self._table.loads.find(target)
+        load = self._table.loads.find_load(target)
         yield target, provider
         for number in range(rules.same_target):
             wait = self._find_retry_wait(target, rules, number)
@@ -299,7 +299,7 @@ def make_unavailable(health: TargetHealth, call: Call, targets: Sequence[Candida
     """Return the error for a request whose targets all have an open circuit."""
     now, waits = health.circuits.clock(), []
     for target, _ in targets:
-        circuit = health.circuits.find(target)
+        circuit = health.circuits.find_circuit(target)
         if circuit is not None:
             waits.append(circuit.wait_seconds(call.caller.account, now))
     seconds = max(1, math.ceil(min(waits, default=0.0)))

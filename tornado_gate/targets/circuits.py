@@ -200,7 +200,7 @@ class CircuitBreakers:
         self._circuits: dict[Name, Circuit] = {}
         self._created: Counter[str] = Counter()
 
-    def find(self, target: Target) -> Circuit | None:
+    def find_circuit(self, target: Target) -> Circuit | None:
         """Return the circuit of a target; None if it has not failed."""
         return self._circuits.get(target.place) if self._circuits else None
 
@@ -212,7 +212,7 @@ class CircuitBreakers:
         """Return whether a request may go to a target now. For an open circuit, True reserves the probe."""
         if self.down and target.provider in self.down:
             return False
-        circuit = self.find(target)
+        circuit = self.find_circuit(target)
         if circuit is None or not circuit.blocks(account):
             return True
         now = self.clock()
@@ -229,14 +229,14 @@ class CircuitBreakers:
         """Return the result of `allows`, without reserving the probe."""
         if self.down and target.provider in self.down:
             return False
-        circuit = self.find(target)
+        circuit = self.find_circuit(target)
         return circuit is None or circuit.would_allow(account, self.clock())
 
     def find_least_bad(self, targets: Iterable[Target]) -> Target | None:
         """Return the target that is due first, of targets with open circuits; None if all are being probed."""
         now, available = self.clock(), []
         for target in targets:
-            down, circuit = self.down.get(target.provider), self.find(target)
+            down, circuit = self.down.get(target.provider), self.find_circuit(target)
             blocking = down or circuit
             if blocking is None or not blocking.is_probed(now):
                 available.append((down is not None, 0.0 if circuit is None else circuit.due_at, target))
@@ -245,7 +245,7 @@ class CircuitBreakers:
     def take_last_resort(self, target: Target) -> bool:
         """Return whether a request may go to a target although its circuit is open. True reserves the probe."""
         down, now = self.down.get(target.provider), self.clock()
-        blocking = down or self.find(target)
+        blocking = down or self.find_circuit(target)
         if blocking is None:
             return True
         name = target.place if down is None else (target.provider, "")
@@ -253,7 +253,7 @@ class CircuitBreakers:
 
     def release_probe(self, target: Target) -> None:
         """Release the probe of an attempt that has ended, so that the next request may probe the target."""
-        down, circuit = self.down.get(target.provider) if self.down else None, self.find(target)
+        down, circuit = self.down.get(target.provider) if self.down else None, self.find_circuit(target)
         for each in (down, circuit):
             if each is not None and each.release_probe() and self.probes is not None:
                 self.probes.release_probe(target.place if each is circuit else (target.provider, ""))
@@ -301,7 +301,7 @@ class CircuitBreakers:
 
     def find_or_create(self, target: Target, account: str) -> Circuit | None:
         """Return the circuit of a target at which a request of `account` failed; None if there is no room for a new one."""
-        circuit = self.find(target)
+        circuit = self.find_circuit(target)
         if circuit is None and self._make_room(account):
             labels = target.provider, target.model
             circuit = self._add(target.place, Circuit(account, labels, self.rules))

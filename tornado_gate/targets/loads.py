@@ -72,7 +72,7 @@ class TargetLoads:
     def __init__(self) -> None:
         self._loads: FIFOCache[tuple[str, str], TargetLoad] = FIFOCache(MAX_TARGETS)
 
-    def find(self, target: Target) -> TargetLoad:
+    def find_load(self, target: Target) -> TargetLoad:
         name = target.place
         load = self._loads.get(name)
         if load is None:

@@ -92,7 +92,7 @@ class ModelOffers:
         cached = self._costs.get(name)
         if cached is None or cached[0] <= now:
             names = [(offer.target.provider, offer.target.upstream_model) for offer in offers]
-            costs = compute_typical_costs([self._prices.find(*upstream) for upstream in names])
+            costs = compute_typical_costs([self._prices.find_price(*upstream) for upstream in names])
             cached = self._costs[name] = now + COST_SECONDS, dict(zip(names, costs, strict=True))
         return cached[1]
 

@@ -28,7 +28,7 @@ def note_start(health: TargetHealth, call: Call) -> None:
         return
     if health.keys.suspensions:
         health.keys.note_success(call.target)
-    circuit = health.circuits.find(call.target)
+    circuit = health.circuits.find_circuit(call.target)
     if circuit is not None:
         before = circuit.blocked
         circuit.record_start(call.caller.account)
@@ -42,7 +42,7 @@ def note_success(health: TargetHealth, call: Call) -> None:
         return
     if health.keys.suspensions:
         health.keys.note_success(call.target)
-    circuit = health.circuits.find(call.target)
+    circuit = health.circuits.find_circuit(call.target)
     if circuit is not None:
         before = circuit.blocked
         circuit.record_success(call.caller.account)

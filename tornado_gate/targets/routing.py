@@ -207,7 +207,7 @@ class ModelTable:
                 self._wildcards.append((fold_name(prefix), fold_name(suffix), entries[name]))
         self._matches: FIFOCache[str, FoundModel | None] = FIFOCache(MAX_MATCHED_NAMES)
 
-    def find(self, name: str) -> FoundModel | None:
+    def find_model(self, name: str) -> FoundModel | None:
         """Return the entry of a model name; None without one."""
         exact = self._exact.get(name)
         if exact is not None or len(name) > MAX_NAME_LENGTH:

@@ -74,17 +74,17 @@ def _order_by_load(ordered: list[O], loads: TargetLoads) -> list[O]:
     Source: Mitzenmacher, "The power of two choices in randomized load balancing" (2001).
     """
     first, second = ordered[:2]
-    load, other_load = ((loads.find(offer.target).in_flight + 1) / offer.weight for offer in (first, second))
+    load, other_load = ((loads.find_load(offer.target).in_flight + 1) / offer.weight for offer in (first, second))
     return [second, first, *ordered[2:]] if other_load < load else ordered
 
 
 def _order_by_latency(ordered: list[O], loads: TargetLoads) -> list[O]:
     """Return the offers with the fastest first. Unmeasured targets come before them, for a few requests at a time."""
-    measured = [(loads.find(offer.target), offer) for offer in ordered]
+    measured = [(loads.find_load(offer.target), offer) for offer in ordered]
     best = min((load.latency for load, _ in measured if load.latency is not None), default=0.0)
 
     def rank(pair: tuple[object, O]) -> tuple[int, float]:
-        load = loads.find(pair[1].target)
+        load = loads.find_load(pair[1].target)
         if load.latency is None:
             return (0, 0.0) if load.in_flight < UNMEASURED_IN_FLIGHT else (3, 0.0)
         return (1, 0.0) if load.latency <= best * SIMILAR else (2, load.latency)

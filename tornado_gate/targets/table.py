@@ -50,7 +50,7 @@ class TargetTable:
 
     def find_model(self, name: str, caller: Caller) -> ModelEntry:
         """Return the entry for the model `name`. Raises UnknownModel, or NotAllowed if the key does not allow the model."""
-        match = self.models.find(name)
+        match = self.models.find_model(name)
         if match is None:
             raise UnknownModel(name)
         check_model(caller, name)
@@ -58,12 +58,12 @@ class TargetTable:
 
     def find_entry_name(self, model: str) -> str:
         """Return the name of the entry for a model; the model's name without an entry."""
-        match = self.models.find(model)
+        match = self.models.find_model(model)
         return model if match is None else match.entry.name
 
     def for_model(self, call: Call, model: str) -> Call:
         """Return the call for `model`, with the model's name, facts and failover of conf."""
-        match = self.models.find(model)
+        match = self.models.find_model(model)
         if match is None:
             return replace(call, model=model)
         entry = match.entry
@@ -98,7 +98,7 @@ class TargetTable:
             return able
         for name in entry.fallback:
             if may_use_model(call.caller, name):
-                other = self.models.find(name)
+                other = self.models.find_model(name)
                 able += self._offers.select(name, other.entry if other else entry, operations, session, keepers)
         if not able:
             advice = self._find_missing(call.model, operations) or "Use another model."
@@ -123,7 +123,7 @@ class TargetTable:
         """Return `targets`, without unpriced ones if conf has ``unpriced: deny``. Raises NotAllowed if no target is left."""
         if not self._denies_unpriced:
             return targets
-        find_price = self._prices.find
+        find_price = self._prices.find_price
         priced = [pair for pair in targets if find_price(pair[0].provider, pair[0].upstream_model) is not None]
         if not priced:
             message = f"The model '{model}' has no price, and this gateway serves only models whose cost is known."
@@ -139,7 +139,7 @@ class TargetTable:
         return [(offer.target, offer.provider) for offer in self._make_offers(name)]
 
     def _make_offers(self, name: str) -> Iterator[Offer]:
-        match = self.models.find(name)
+        match = self.models.find_model(name)
         if match is not None:
             for configured in match.entry.targets:
                 target = self._make_target(name, match.rest, match.entry, configured)
@@ -173,7 +173,7 @@ class TargetTable:
 
         `key` is the fingerprint of the key that created it. The first key is used if conf no longer has that key.
         """
-        match = self.models.find(model)
+        match = self.models.find_model(model)
         entry = match.entry if match else ModelEntry(name=model, targets=())
         target = self._make_target(model, "", entry, ModelTarget(provider=provider_name, model=upstream_model))
         creator_key = self.providers[provider_name].find_key(key) if key else None
@@ -189,7 +189,7 @@ class TargetTable:
 
     def get_model(self, name: str, caller: Caller) -> Model:
         """Return one model. Raises UnknownModel, even if only the key may not use it, as in the key's model list."""
-        match = self.models.find(name)
+        match = self.models.find_model(name)
         if match is None or not may_use_model(caller, name):
             raise UnknownModel(name)
         return self._make_model(name if match.rest else match.entry.name, match.entry)

@@ -215,7 +215,7 @@ class TaskService:
         """
         if request.action == "list":
             return call, _reply(call, request, wire_format, await self.list(call, request))
-        record = await self.find(call, request.task_id)
+        record = await self.find_task(call, request.task_id)
         call = snapshot.targets.for_model(call, record.model)
         match request.action:
             case "content":
@@ -231,7 +231,7 @@ class TaskService:
                 record = await self.wait(record, min(request.wait, MAX_WAIT_SECONDS))
                 return call, self._render(call, request, wire_format, record)
 
-    async def find(self, call: Call, task_id: str) -> TaskRecord:
+    async def find_task(self, call: Call, task_id: str) -> TaskRecord:
         """Return a task of the caller's account. Raises the same NotFound for another account's task as for a missing one."""
         record = await self.engine.get(task_id)
         if record.account != call.caller.account:
@@ -275,7 +275,7 @@ class TaskService:
         if not 0 <= index < len(record.files):
             message = f"'index' must be 0 to {len(record.files) - 1}: the task has {len(record.files)} videos."
             raise NotFound(message, param="index", code="video_not_found")
-        return await self.files.find(record.files[index].id)
+        return await self.files.find_file(record.files[index].id)
 
     async def delete(self, record: TaskRecord) -> None:
         """Cancel the task if it has not ended, then delete it with its videos."""

@@ -244,13 +244,17 @@ def _mask_of(
 class SecretMask:
     """A mask that replaces secrets with `***`: in whole bodies and single messages, in headers, in error messages."""
 
-    __slots__ = ("_anywhere", "_ends", "_escape", "_escapes", "_last_bytes", "_marked", "_named", "_texts", "_words")
+    __slots__ = (
+        *("_anywhere", "_ends", "_escape", "_escapes", "_last_bytes", "_marked", "_named", "_texts", "_words"),
+        "masks_answers",
+    )
 
     def __init__(self, secrets: frozenset[str]) -> None:
         spellings = {
             spelling for secret in secrets if len(secret) >= MASKED_CHARACTERS for spelling in list_spellings(secret)
         }
         self._texts = tuple(sorted(spellings, key=lambda text: (-len(text), text)))
+        self.masks_answers = bool(self._texts)  # a secret is long enough to be masked outside of errors
         needles = [text.encode() for text in self._texts]
         self._marked = tuple((needle, _find_rare_bytes(needle)) for needle in needles)
         needle = rb"(?:" + rb"|".join(map(re.escape, needles)) + rb")"
@@ -260,11 +264,6 @@ class SecretMask:
         self._ends = tuple(needle + b"." for needle in needles)
         self._last_bytes = frozenset(b"".join((*self._ends, _ESCAPE_BYTES)))
         self._named = _compile_short_pattern(secret for secret in secrets if len(secret) < MASKED_CHARACTERS)
-
-    @property
-    def masks_answers(self) -> bool:
-        """Return whether a secret is long enough to be masked outside of errors."""
-        return bool(self._texts)
 
     def mask_body(self, raw: bytes) -> bytes:
         """Return the complete body `raw` with its secrets masked; `raw` itself if it contains no secret."""

@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate.plugins.lanes import FormatLane
+from tornado_gate.streams import events as stream_events
+from tornado_gate.streams.events import WholeEvents
 from tornado_gate.testing.calls import call_to, collect_chunks, iterate, load_format, wire_request
 from tornado_gate.testing.differences import GUIDE, check_equal
-from tornado_gate.types import Call, Request, Route, RouteExample, StreamEvent, WireRequest, replace
+from tornado_gate.types import Call, Request, Route, RouteExample, StreamError, StreamEvent, WireRequest, replace
 from tornado_gate.types.common_request import CommonRequest
 
 ERROR = InvalidField("messages.0", "'messages.0' is wrong.")
@@ -90,6 +92,20 @@ class FormatContract:
         value = rendered if isinstance(self.reply, bytes) else json.loads(rendered)
         check_equal(value, self.reply, "translate_response made another response of `events` than `reply`.")
 
+    def test_a_whole_response_becomes_the_reply(self) -> None:
+        async def collect() -> bytes | None:
+            whole = await make_whole(self.events)
+            request = await self.lane().translate_request(self.call(), self.wire(self.body))
+            if whole is None or getattr(request, "stream", False):
+                return None
+            return b"".join(await collect_chunks(self.lane().translate_response(self.call(), request, whole)))
+
+        reply = asyncio.run(collect())
+        if reply is not None:
+            rendered = self.normalize_reply(reply)
+            value = rendered if isinstance(self.reply, bytes) else json.loads(rendered)
+            check_equal(value, self.reply, "translate_response made another response of `WholeEvents` than `reply`.")
+
     def test_errors_have_the_four_strings(self) -> None:
         body = json.loads(self.lane().translate_error(None, ERROR))
         what = "translate_error returned another body for the error `ERROR` than `error`."
@@ -106,6 +122,16 @@ class FormatContract:
                 "translate_request accepted the body {}. Check each required member, and raise InvalidField with its path. "
                 f"See {GUIDE}."
             )
+
+
+async def make_whole(events: Sequence[StreamEvent]) -> WholeEvents | None:
+    """Return the events of a response as `WholeEvents`, or None if it has failed or is no chat and has several events."""
+    if len(events) == 1 and not isinstance(events[0], StreamError):
+        return WholeEvents(events[0], size=0)
+    try:
+        return WholeEvents(await stream_events.collect(iterate(events)))
+    except GateError:
+        return None
 
 
 def pick_members(value: Any, names: Mapping[str, Any]) -> Any:

@@ -17,14 +17,17 @@ from typing import Any, ClassVar
 from tornado_gate.errors import GateError
 from tornado_gate.hookspecs import ProviderEntry
 from tornado_gate.plugins.lanes import ProviderLane
-from tornado_gate.streams.events import OrderChecker
+from tornado_gate.streams import events as stream_events
+from tornado_gate.streams.events import OrderChecker, WholeEvents
 from tornado_gate.testing.calls import KEY, call_to, iterate, load_provider
 from tornado_gate.testing.cases import COMMON_ERRORS, UNCHECKED, Case, ErrorCase
 from tornado_gate.testing.differences import GUIDE, check_equal
 from tornado_gate.testing.outgoing import check_head, read_outgoing
 from tornado_gate.testing.upstream_errors import check_error
 from tornado_gate.types import (
+    BufferedBody,
     Call,
+    ChatResult,
     ModelsRequest,
     Request,
     SpeechChunk,
@@ -172,6 +175,32 @@ class ProviderContract(BaseProviderContract):
             advice = "Read them with tornado_gate.sse or incoming.read()."
             what = f"{case.label}: the events depend on the borders of the chunks. {advice}"
             check_equal(join_sound(self.read(pieces, case.status, case)), join_sound(case.events), what)
+
+    def test_a_body_that_has_arrived_completely_gives_the_same_events(self) -> None:
+        for case in self.list_cases():
+            if case.events is None:
+                continue
+            what = f"{case.label}: the events of a body in memory (`BufferedBody`) are others than `events`."
+            check_equal(join_sound(self.read_buffered(case)), join_sound(case.events), what)
+
+    def read_buffered(self, case: Case) -> list[StreamEvent]:
+        """Return the events of an upstream's response that has arrived completely.
+
+        If they are `WholeEvents` whose result formats take, it is checked that the result says the same.
+        """
+
+        async def collect() -> list[StreamEvent]:
+            headers = {"content-type": case.content_type} if case.content_type else {}
+            body = BufferedBody(b"".join(case.chunks))
+            incoming = UpstreamResponse(chunks=body, status=case.status, headers=headers)
+            found = self.lane().translate_response(self.call(case), case.request, incoming)
+            events = [event async for event in found]
+            if isinstance(found, WholeEvents) and found.is_direct and isinstance(found.result, ChatResult):
+                collected = await stream_events.collect(iterate(events))
+                check_equal(found.result, collected, f"{case.label}: `WholeEvents.result` differs from its events.")
+            return events
+
+        return asyncio.run(collect())
 
     def test_the_order_of_events_is_allowed_and_complete(self) -> None:
         for case in self.list_cases():

@@ -58,7 +58,7 @@ class Route(Value, frozen=True):
     bodies; without it, guards cannot review its requests. `other_models` are the places in its bodies, or in a session's
     messages, that name models beside the request's own, such as ``tools.*.model``, in lower case without underscores: a key that
     is limited to certain models must allow these too. `answer_limits` are the places in a body that limit the tokens of a
-    response, such as ``generationConfig.maxOutputTokens``, and `answer_counts` those that ask for several responses, each of
+    response, such as ``max_tokens`` or ``options.max_tokens``, and `answer_counts` those that ask for several responses, each of
     which may be as long: the usage of a request is estimated from them. One of `signature_marks` occurs in every body that has a
     signature of an upstream, or encrypted reasoning.
 

@@ -30,9 +30,11 @@ from tornado_gate.types import (
     ToolResult,
 )
 from tornado_gate.types.value import replace
+from tornado_gate.wire import conversation_formats as formats
 from tornado_gate.wire.custom_tools import InputReader, list_custom_tools, replace_custom_tools
 from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.namespaces import NAMESPACE, flatten_namespaces, list_qualified_names
+from tornado_gate.wire.tool_pairs import has_tools
 from tornado_gate.wire.tool_references import describe_tool_references
 
 _DIGEST_LENGTH: Final = 10
@@ -40,6 +42,8 @@ _DIGEST_LENGTH: Final = 10
 
 def fit_tools(call: Call, request: ChatRequest, features: ChatFeatures) -> ChatRequest:
     """`request` with tools of kinds and names that the model accepts. Reports each loss to `call.drop_field`."""
+    if _is_without_tools(request):
+        return request
     request = flatten_namespaces(describe_tool_references(request))
     names = map_tool_names(request, features)
     if not features.custom_tools:
@@ -51,6 +55,8 @@ def restore_tools(
     events: AsyncIterator[StreamEvent], request: ChatRequest, features: ChatFeatures
 ) -> AsyncIterator[StreamEvent]:
     """`events` with the caller's names of tools and its custom tools. `request` is the one before `fit_tools`."""
+    if _is_without_tools(request):
+        return events
     grouped = list_qualified_names(request)
     request = flatten_namespaces(request)
     own = {sent: name for name, sent in map_tool_names(request, features).items()}
@@ -60,6 +66,16 @@ def restore_tools(
     elif own:
         events = add_step(events, _RestoredNames(own))
     return add_step(events, _RestoredNamespaces(grouped)) if grouped else events
+
+
+def _is_without_tools(request: ChatRequest) -> bool:
+    """Return whether a request has no tools, also in its history, where OpenAI's responses format may declare some."""
+    return not (
+        request.tools
+        or request.tool_choice is not None
+        or request.wire_format == formats.OPENAI_RESPONSES
+        or has_tools(request.messages)
+    )
 
 
 def map_tool_names(request: ChatRequest, features: ChatFeatures) -> dict[str, str]:

@@ -31,7 +31,7 @@ _OF_MESSAGES: Final = "messages."
 def pair_tool_results(request: ChatRequest) -> ChatRequest:
     """`request` with each tool result directly after its call. Raises InvalidField for a history that no vendor accepts."""
     messages = request.messages
-    if not _has_tools(messages):
+    if not has_tools(messages):
         return request
     pairs = _Pairs(request)
     for number, message in enumerate(messages):
@@ -45,7 +45,7 @@ def pair_tool_results(request: ChatRequest) -> ChatRequest:
     return pairs.arrange()
 
 
-def _has_tools(messages: Sequence[Message]) -> bool:
+def has_tools(messages: Sequence[Message]) -> bool:
     """Return whether a message has a call or a result.
 
     Loops, because most chats have none, and generators take three times as long.

@@ -225,12 +225,12 @@ def test_an_invitation_is_made_used_listed_and_revoked(console: AdminConsole, ac
     page = console.get(address)
     assert "new@example.org" in page
     assert link[1] not in page
-    invitation = accounts.invitations.find(link[1])
+    invitation = accounts.invitations.find_invitation(link[1])
     assert invitation.team == console.team.id
     assert 86000 < invitation.expires - time.time() <= 86400
     assert console.post(f"{address}/{invitation.id}/revoke").code == 303
     with pytest.raises(AccountError):
-        accounts.invitations.find(link[1])
+        accounts.invitations.find_invitation(link[1])
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_an_administrator_of_a_team_manages_its_members_only(console: AdminConso
     invited = console.post(f"{address}/invite", "lead", invited="friend@example.org")
     link = re.search(r"invitation=([\w-]+)", invited.body.decode())
     assert link is not None
-    assert accounts.invitations.find(link[1]).role == "member"
+    assert accounts.invitations.find_invitation(link[1]).role == "member"
 
 
 # Requests

@@ -31,7 +31,7 @@ from tornado_gate.codec.fields.kinds import (
     get_schema,
 )
 from tornado_gate.codec.fields.reference_readers import make_reference_reader, make_request_reference_reader
-from tornado_gate.codec.fields.schemas import BodySchema, check, first_fault
+from tornado_gate.codec.fields.schemas import BodySchema, check, first_fault, make_check
 from tornado_gate.codec.fields.text_shapes import make_body_shape, make_shape
 
 __all__ = [
@@ -60,6 +60,7 @@ __all__ = [
     "format_choices",
     "get_schema",
     "make_body_shape",
+    "make_check",
     "make_reference_reader",
     "make_request_reference_reader",
     "make_shape",

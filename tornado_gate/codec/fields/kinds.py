@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, TypeVar
 
+import msgspec
 from marshmallow import Schema, ValidationError, fields, missing
 
 from tornado_gate.codec.value_limits import are_left_to_upstream
@@ -206,6 +207,7 @@ class Array(Declared[list[Any]]):
     """A JSON array of `item`s with a length from `least` to `most`.
 
     `are_plain` returns True for an array whose items are certainly valid and have no references, without a look at each.
+    `plain_item` is a struct of msgspec for such items.
     """
 
     def __init__(
@@ -215,11 +217,12 @@ class Array(Declared[list[Any]]):
         least: int = 0,
         most: int | None = None,
         are_plain: Callable[[list[Any]], bool] | None = None,
+        plain_item: type[msgspec.Struct] | None = None,
         **rest: Any,
     ) -> None:
         super().__init__(**rest)
         self.item, self.least, self.most = item, least, most
-        self.are_plain = are_plain
+        self.are_plain, self.plain_item = are_plain, plain_item
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> Any:
         if not isinstance(value, list):

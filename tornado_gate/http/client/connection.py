@@ -21,7 +21,6 @@ from tornado_gate.http.client.head import (
     HEADER_NAMES,
     IDLE_SECONDS,
     announces_body,
-    intern_header_name,
     parse_idle_seconds,
 )
 from tornado_gate.http.client.request import Origin
@@ -106,7 +105,7 @@ class ClientConnection(asyncio.Protocol):
         self._bodiless = False
         self._bounded = False  # the response's head defines where its body ends
         self._keep = False
-        self._headers: dict[str, str] | None = None  # headers of the response, until its head is complete
+        self._headers: dict[str, str] = {}  # headers of the response, until its head is complete; then trailers, unread
         self._head = 0  # `_silent` before the current data, plus the headers parsed from it
         self._silent = 0  # bytes received since the last byte of a body
         self._came: list[bytes] = []  # the response's body, until it is read or complete; else data to discard
@@ -317,9 +316,9 @@ class ClientConnection(asyncio.Protocol):
 
     def _finish_response(self) -> None:
         """End a complete response: return the connection to the pool, or close it."""
-        answer, self._answer = self._answer, None
+        answer, transport = self._answer, self._transport
+        self._answer = None
         self._came.clear()  # data after the response
-        transport = self._transport
         if not self._keep or self._sender or self._writable or transport is None or transport.get_write_buffer_size():
             self.abort()
             return
@@ -345,12 +344,9 @@ class ClientConnection(asyncio.Protocol):
             self._head += len(name) + len(value) + 4
             if self._head > HEAD_BYTES:
                 raise MalformedResponse("more than 64 KiB of headers")
-        headers = self._headers
-        if headers is None:
-            return  # a trailer
-        key = HEADER_NAMES.get(name) or intern_header_name(name)
+        headers, key = self._headers, HEADER_NAMES[name]
         text = value.decode("utf-8", "surrogateescape").strip()
-        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        headers[key] = text if key not in headers else f"{headers[key]}, {text}"
 
     def on_headers_complete(self) -> None:
         answer, parser = self._answer, self._parser
@@ -360,8 +356,9 @@ class ClientConnection(asyncio.Protocol):
         if status < 200:
             self._skip_early_head(status, headers)
             return
-        coding, length = headers.get("transfer-encoding"), headers.get("content-length")
-        if coding is not None and coding.lower() != "chunked":
+        length = headers.get("content-length")
+        self._bounded = length is not None or "transfer-encoding" in headers
+        if "transfer-encoding" in headers and headers["transfer-encoding"].lower() != "chunked":
             raise MalformedResponse("unsupported Transfer-Encoding; only chunked is supported")
         if "content-encoding" in headers:
             answer.set_inflater(make_inflater(headers["content-encoding"]))
@@ -370,9 +367,8 @@ class ClientConnection(asyncio.Protocol):
         )
         if "keep-alive" in headers:
             self.idle_seconds = parse_idle_seconds(headers["keep-alive"])
-        self._bounded = length is not None or coding is not None
         answer.status = status
-        self._headers = None
+        self._headers = {}
         if self._bodiless:
             answer.end()
         elif length is not None and len(length) <= MAX_LENGTH_DIGITS:

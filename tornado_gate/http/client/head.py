@@ -9,17 +9,20 @@ IDLE_SECONDS = 30.0
 
 _KEEP_ALIVE_TIMEOUT = re.compile(r"(?i)\btimeout\s*=\s*\"?(\d{1,9})")
 
-HEADER_NAMES: dict[bytes, str] = {}
-"""Header names as received -> in lower case."""
-
 _MAX_HEADER_NAMES = 512
 
 
-def intern_header_name(raw_name: bytes) -> str:
-    name = raw_name.decode("latin-1").lower()
-    if len(HEADER_NAMES) < _MAX_HEADER_NAMES and len(raw_name) < 64:
-        HEADER_NAMES[raw_name] = name
-    return name
+class _HeaderNames(dict[bytes, str]):
+    """Names of headers in lower case, by the name as received. A bounded cache."""
+
+    def __missing__(self, raw_name: bytes) -> str:
+        name = raw_name.decode("latin-1").lower()
+        if len(self) < _MAX_HEADER_NAMES and len(raw_name) < 64:
+            self[raw_name] = name
+        return name
+
+
+HEADER_NAMES = _HeaderNames()
 
 
 def parse_idle_seconds(value: str) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from types import MappingProxyType
@@ -70,7 +71,8 @@ class HttpClient:
         self._loop = asyncio.get_running_loop()
         self._lookups = Lookups(self._loop)
         self._open: set[ClientConnection] = set()
-        self._idle: dict[Origin, dict[ClientConnection, float]] = {}  # per origin, most recently used last
+        # Per origin, most recently used last.
+        self._idle: defaultdict[Origin, dict[ClientConnection, float]] = defaultdict(dict)
         self._sweep: asyncio.TimerHandle | None = None
         self._closed: asyncio.Future[None] | None = None
 
@@ -160,10 +162,7 @@ class HttpClient:
         if self._closed is not None:
             connection.abort()
             return
-        idle = self._idle.get(connection.origin)
-        if idle is None:
-            idle = self._idle[connection.origin] = {}
-        idle[connection] = self._loop.time()
+        self._idle[connection.origin][connection] = self._loop.time()
         if self._sweep is None:
             self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_idle)
 
@@ -185,8 +184,10 @@ class HttpClient:
             if not connection.is_usable:
                 continue
             seconds = now - since
-            is_unproven = seconds >= PROVEN_IDLE_SECONDS or connection.answered < PROVEN_RESPONSES
-            if seconds < connection.idle_seconds and not (is_unproven and connection.has_input()):
+            if seconds < connection.idle_seconds and (
+                (seconds < PROVEN_IDLE_SECONDS and connection.answered >= PROVEN_RESPONSES)
+                or not connection.has_input()
+            ):
                 return connection
             connection.abort()
         return None

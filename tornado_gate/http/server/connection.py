@@ -112,6 +112,8 @@ class ServerConnection(PacedProtocol):
             self._refuse_connection()
 
     def data_received(self, data: bytes) -> None:
+        if self._phase is Phase.HEAD and not self._held and self._last_head is not None and self._receive_again(data):
+            return
         if self._phase is Phase.LINGER or self._phase is Phase.GONE:
             self._discard(data)
             return
@@ -220,13 +222,10 @@ class ServerConnection(PacedProtocol):
     def _read_head(self) -> None:
         held, last = self._held, self._last_head
         if last is not None and (end := last.find_end(held)) > 0:
-            self._seen = 0
-            head = last.head
-            stop = end + head.body
-            if stop <= len(held) and self._repeat_request(head, held[end:stop], held[stop:]):
-                return
-            self._held = held[end:]
-            self._begin_request(head)
+            if not self._receive_again(held):
+                self._seen = 0
+                self._held = held[end:]
+                self._begin_request(last.head)
             return
         first = 0
         if held.startswith(b"\r"):  # RFC 9112 2.2: one empty line before a request is allowed
@@ -249,6 +248,24 @@ class ServerConnection(PacedProtocol):
         self._begin_request(head)
         self._last_head = remember_head(data, head)
 
+    def _receive_again(self, data: bytes) -> bool:
+        """Receive a whole request with the head of the last one. Return False, without an effect, for any other data."""
+        last = self._last_head
+        assert last is not None
+        end = last.find_end(data)
+        head = last.head
+        stop = end + head.body
+        if end < 0 or stop > len(data):
+            return False
+        try:
+            if not self._repeat_request(head, data[end:stop], data[stop:]):
+                return False
+        except Exception:
+            self._abort_after_failure()
+        if self._held:
+            self._pause_or_resume_reading()
+        return True
+
     def _repeat_request(self, head: Head, body: bytes, rest: bytes) -> bool:
         """Give the application a request with a head that it has noted, and with its whole body. `rest` has arrived after it.
 
@@ -259,9 +276,10 @@ class ServerConnection(PacedProtocol):
             self, self._context, head, server.done, server.body_bytes, server.times.body_seconds
         )
         self._request, self._held, self._phase, self._deadline = request, rest, Phase.ANSWER, None
+        seen, self._seen = self._seen, 0
         delegate = server.application.take_again(request, head.headers.note, body)
         if delegate is None:
-            self._request, self._held, self._phase = None, held, Phase.HEAD
+            self._request, self._held, self._phase, self._seen = None, held, Phase.HEAD, seen
             return False
         if self._request is request:  # the response is not complete
             self._delegate = delegate

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 from tornado.httputil import (
     HTTPConnection,
@@ -162,6 +162,29 @@ class RequestConnection(HTTPConnection):
         self.end()
         line.on_response_complete()
         return True
+
+    def begin_stream(self, head: str, chunk: bytes) -> asyncio.Future[None] | Literal[False] | None:
+        """Write the head of a chunked response, which has its framing, and a first piece of its body.
+
+        Return a future if a wait is needed, else None. Return False, without an effect, where `send_whole` does.
+        """
+        line, start_line = self._line, self._start_line
+        if (
+            line is None
+            or not self.keep
+            or line.is_stopping
+            or start_line.version != "HTTP/1.1"
+            or start_line.method == "HEAD"
+            or len(chunk) > MAX_JOINED_BYTES
+        ):
+            return False
+        try:
+            data = head.encode("latin-1")
+        except UnicodeEncodeError:
+            return False
+        self.started = self._chunked = True
+        self._head_only = False
+        return line.send(b"%b%x\r\n%b\r\n" % (data, len(chunk), chunk))
 
     def write(self, chunk: bytes) -> asyncio.Future[None]:
         """Write a piece of the body. The future fails with StreamClosedError if the client has disconnected."""

@@ -243,7 +243,7 @@ def _describe_target(
         state="on" if provider.lane is not None else "failed",
         error=_get_provider_error(snapshot, provider),
         operations=tuple(sorted(offered if entry.operations is None else offered & entry.operations)),
-        priced=snapshot.prices.find(target.provider, upstream_model) is not None,
+        priced=snapshot.prices.find_price(target.provider, upstream_model) is not None,
         down=target.provider in services.gate.health.circuits.down,
         keys=_list_keys(services, provider, upstream_model),
         in_flight=None if load is None else load.in_flight,

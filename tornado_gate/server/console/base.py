@@ -101,7 +101,7 @@ class ConsoleHandler(GateHandler):
             self.check_xsrf_cookie()
         cookie = self.read_cookie(SESSION_COOKIE)
         if cookie:
-            self.session = await self.run_database(self.services.accounts.sessions.find, cookie)
+            self.session = await self.run_database(self.services.accounts.sessions.find_session, cookie)
         if self.access == "public":
             return
         if self.session is None:

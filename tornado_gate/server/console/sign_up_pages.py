@@ -73,7 +73,9 @@ class SignUpPage(PublicPage):
     async def _find_invitation(self, token: str) -> Invitation | None:
         """Return the invitation of a link, None if it cannot be used."""
         try:
-            invitation: Invitation | None = await self.run_database(self.services.accounts.invitations.find, token)
+            invitation: Invitation | None = await self.run_database(
+                self.services.accounts.invitations.find_invitation, token
+            )
         except AccountError:
             return None
         return invitation

@@ -157,7 +157,7 @@ class MembersPage(TeamHandler):
     async def post(self, identity: str) -> None:
         team = await self.find_team(identity)
         form, accounts = self.read_form("email", "role"), self.services.accounts
-        user: User | None = await self.run_database(accounts.users.find, form.values["email"])
+        user: User | None = await self.run_database(accounts.users.find_user, form.values["email"])
         if user is None:
             form.errors["email"] = "No user has this e-mail. Invite the person with the form below."
             await self.show_team(team, form, status=400)

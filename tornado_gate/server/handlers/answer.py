@@ -90,10 +90,10 @@ class AnswerHandler(AuthenticatedHandler):
                 await send_file(self, self.services.tasks.files, answer.id, time.time())
                 return
             self.call = answer.call
-            answer.call.progress.begin_response(time.monotonic() - self.started)
             if self.headers_written:
                 await self._continue_stream(answer.reply)
                 return
+            answer.call.progress.begin_response(time.monotonic() - self.started)
             self._describe(answer.call, answer.reply)
             if isinstance(answer.reply.chunks, BufferedBody):
                 self._add_cost(answer.call)
@@ -126,7 +126,7 @@ class AnswerHandler(AuthenticatedHandler):
         """Run `make_answer`. Until it returns, a caller who has requested a stream gets keep-alives."""
         keep_alive = self.route.keep_alive(wire) if self.begins_early and self.route.keep_alive else b""
         self.written_at = time.monotonic()
-        pings = _KeepAliveWriter(self, keep_alive, self.ping_seconds)
+        pings = KeepAliveWriter(self, keep_alive, self.ping_seconds)
         try:
             return await self.make_answer(call, wire)
         finally:
@@ -142,7 +142,9 @@ class AnswerHandler(AuthenticatedHandler):
             )
 
     async def _continue_stream(self, reply: Reply) -> None:
-        """Write a reply after the head that `begin_stream` has made. Raises UpstreamError if the reply is no stream."""
+        """Write a reply after the head of its stream. Raises UpstreamError if the reply is no stream."""
+        if self.call is not None and self.call.progress.first_event_seconds is None:
+            self.call.progress.begin_response(time.monotonic() - self.started)
         if not reply.content_type.startswith("text/event-stream"):
             await close(reply.chunks)
             raise UpstreamError(
@@ -235,14 +237,12 @@ class AnswerHandler(AuthenticatedHandler):
             async with asyncio.timeout_at(self.call.progress.ends_at):
                 await waiting
         except TimeoutError:
-            name = self.call.target.provider
-            message = f"The response of the provider '{name}' was not read before the total timeout. Read it faster."
-            raise UpstreamTimeout(message) from None
+            raise make_unread_error(self.call) from None
 
     async def _write_stream(self, reply: Reply) -> None:
         self.written_at = time.monotonic()
         seconds = self.ping_seconds or self.snapshot.config.server.keep_alive_seconds
-        pings = _KeepAliveWriter(self, reply.keep_alive, seconds)
+        pings = KeepAliveWriter(self, reply.keep_alive, seconds)
         self.gate.metrics.requests.count_stream_opened()
         try:
             await self._write_pieces(reply)
@@ -263,6 +263,14 @@ class AnswerHandler(AuthenticatedHandler):
         self.end(wire_format.translate_error(self.call, error, streaming=True))
 
 
+def make_unread_error(call: Call) -> UpstreamTimeout:
+    """Return the error for a caller who has not read the response before the total timeout of the attempt."""
+    name = call.target.provider
+    return UpstreamTimeout(
+        f"The response of the provider '{name}' was not read before the total timeout. Read it faster."
+    )
+
+
 def _format_losses(losses: list[str]) -> str:
     """Return the names of dropped fields, as far as they fit into a header; ``...`` replaces the rest."""
     text = _UNPRINTABLE.sub("?", ",".join(losses))
@@ -277,7 +285,7 @@ def make_header_safe(text: str) -> str:
     return _UNPRINTABLE.sub("?", text[:MAX_HEADER_LENGTH])
 
 
-class _KeepAliveWriter:
+class KeepAliveWriter:
     """A writer of the format's keep-alive when no data was written for `seconds`. It begins the stream if necessary."""
 
     __slots__ = ("_exchange", "_keep_alive", "_seconds", "_slot", "_wheel")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from tornado.httputil import HTTPServerRequest
@@ -42,8 +43,13 @@ class GateHandler(RequestHandler):
         self.outcome = ""
         self.end_user = ""
         self.recorded_body = b""
+        self.ledger_headers: Mapping[str, str] | None = None
         self.sent_bytes = 0
         self.set_cors_headers()
+
+    def find_client(self) -> str:
+        """Return the IP address of the caller, for the access log."""
+        return common.find_client_address(self.request, self.snapshot.config.server)
 
     def set_cors_headers(self) -> None:
         """Set the headers of CORS. Called for each request and again by `clear`, which `fail` calls."""

@@ -116,7 +116,8 @@ class EndedRequest(Protocol):
     """A request that has ended. `started` is in seconds of the monotonic clock; `call` is None if it ended before its call.
 
     `error_code` is the code of an error response, "" otherwise. `outcome` is "aborted" if the caller left, "" otherwise.
-    `end_user` and `recorded_body` are for the ledger: the caller's user in the body, and the body if conf requires it.
+    `end_user` and `recorded_body` are for the ledger: the caller's user in the body, and the body if conf requires it;
+    `ledger_headers` are those of `select_headers`, if they are known. `find_client` returns the caller's address.
     """
 
     gate: Gate
@@ -135,6 +136,9 @@ class EndedRequest(Protocol):
     outcome: str
     end_user: str
     recorded_body: bytes
+    ledger_headers: Mapping[str, str] | None
+
+    def find_client(self) -> str: ...
 
     @property
     def status(self) -> int: ...
@@ -146,6 +150,11 @@ def find_request_origin(request: RequestLine, server: ServerConfig) -> Origin:
     if not server.trusted_proxies:
         return peer
     return find_origin(peer, lower_header_names(request.headers), server.trusted_proxies)
+
+
+def find_client_address(request: RequestLine, server: ServerConfig) -> str:
+    """Return the caller's IP address, behind the proxies that conf trusts; "" without one."""
+    return find_request_origin(request, server).address if server.trusted_proxies else request.remote_ip or ""
 
 
 def is_from_this_machine(request: HTTPServerRequest, server: ServerConfig) -> bool:
@@ -174,14 +183,12 @@ def record_request(ended: EndedRequest) -> None:
         model, operation, target = "", ended.operation, NO_TARGET
     else:
         caller, meter, progress, charge, model = call.caller, call.meter, call.progress, call.charge, call.model
-        headers = select_headers(call.headers)
+        known = ended.ledger_headers
+        headers = select_headers(call.headers) if known is None else known
         operation = call.operation or ended.operation  # images, for generateContent at a model for images
         target = progress.target if call.target is NO_TARGET else call.target
     error_code = ended.error_code or progress.error_code
     outcome = ended.outcome or find_outcome(ended.status, error_code)
-    client = ""
-    if server.access_log:
-        client = find_request_origin(request, server).address if server.trusted_proxies else request.remote_ip or ""
     entry = Entry(
         time.time_ns() // 1000,
         ended.request_id,
@@ -204,7 +211,7 @@ def record_request(ended: EndedRequest) -> None:
         "",
         request.method or "",
         request.path,
-        client,
+        ended.find_client() if server.access_log else "",
         ended.sent_bytes,
         target.model or model,
     )

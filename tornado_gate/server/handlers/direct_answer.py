@@ -2,7 +2,8 @@
 
 A `KnownHead` holds what such requests have in common. With the plan of the model (`pipeline/plans.py`) the request is sent to its
 upstream from the function that has received its body, and a response that arrives whole is written from the function that has
-received it. Everything else goes on in a task, as for any request: `AnswerHandler`.
+received it. So are the chunks of a stream (`pipeline/stream_pump.py`). Everything else goes on in a task, as for any request:
+`AnswerHandler`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
-from typing import Any
+from typing import Any, Literal
 
 from tornado.httputil import HTTPConnection
 from tornado.iostream import StreamClosedError
@@ -23,6 +24,7 @@ from tornado_gate.guards.stream_policy import HEADER
 from tornado_gate.http.server.head import HeaderFields
 from tornado_gate.http.server.response_head import is_clean_value
 from tornado_gate.ledger.costs import format_usd
+from tornado_gate.ledger.entries import select_headers
 from tornado_gate.pipeline.calls import CallerServices
 from tornado_gate.pipeline.direct import DirectAttempt, may_begin
 from tornado_gate.pipeline.model_names import find_plain_name
@@ -30,10 +32,12 @@ from tornado_gate.pipeline.plans import Plan, Scope
 from tornado_gate.pipeline.pricing import compute_answer_cost
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers import common
-from tornado_gate.server.handlers.answer import AnswerHandler, make_header_safe
+from tornado_gate.server.handlers.answer import AnswerHandler, KeepAliveWriter, make_header_safe, make_unread_error
 from tornado_gate.server.handlers.authenticated import EMPTY_MAPPING, remove_keys
 from tornado_gate.server.handlers.exchange import CallerRequest, format_date_header
 from tornado_gate.server.services import Services
+from tornado_gate.streams.events import join_frames
+from tornado_gate.streams.passthrough import EVENTS
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import BufferedBody, Call, Caller, Reply, WireRequest
 from tornado_gate.types.call import LazyExitStack
@@ -42,15 +46,18 @@ from tornado_gate.types.call import LazyExitStack
 class KnownHead:
     """What requests with the same head, apart from the length of their body, have in common.
 
-    `headers` are those for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is the length
-    in `headers`.
+    `headers` are those for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is
+    the length in `headers`.
     """
 
     __slots__ = (
         "body_bytes",
         "caller",
+        "client",
+        "format",
         "headers",
         "key_digest",
+        "ledger_headers",
         "matched",
         "plans",
         "request",
@@ -65,9 +72,12 @@ class KnownHead:
         self.snapshot: Snapshot = snapshot
         self.request: CallerRequest = _copy_request(handler.request, lowered["content-length"])
         self.matched: MatchedRoute = handler.matched
+        self.format = handler.format
         self.caller: Caller = caller
+        self.client = handler.find_client()
         self.key_digest = handler.key_digest
         self.headers: Mapping[str, str] = remove_keys(lowered)
+        self.ledger_headers = select_headers(self.headers)
         self.body_bytes = int(lowered["content-length"])
         self.request_id = handler.request_id if lowered.get("x-request-id") == handler.request_id else ""
         self.strict = lowered.get("x-gate-strict") == "1"
@@ -122,6 +132,7 @@ class DirectAnswerHandler(AnswerHandler):
 
     known: KnownHead | None = None
     attempt: DirectAttempt | None = None
+    _pings: KeepAliveWriter | None = None  # while a stream is open
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
         super()._admit(caller, key_digest, is_form)
@@ -137,62 +148,51 @@ class DirectAnswerHandler(AnswerHandler):
             return
         self._stop_timing()
         self.body_read = True
-        if not self._try_to_begin(known):
+        raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
+        self.body = [raw]
+        if not self._try_to_begin(known, raw):
             self.start_work()
 
-    def _try_to_begin(self, known: KnownHead) -> bool:
+    def _try_to_begin(self, known: KnownHead, raw: bytes) -> bool:
         """Begin the request without a task. Return False, without an effect, if it needs one."""
         try:
-            return self._begin(known)
+            return self._begin(known, raw)
         except Exception:
             self._fail_unexpectedly()
             return True
 
-    def _begin(self, known: KnownHead) -> bool:
+    def _begin(self, known: KnownHead, raw: bytes) -> bool:
         """Send the request to its upstream. Return False, without an effect, for a request without a plan, or with a fault."""
-        gate, caller, route = self.gate, self.caller, self.route
-        if caller.bounds or gate.admission.is_active:
+        gate, matched = self.gate, known.matched
+        if known.caller.bounds or gate.admission.is_active:
             return False
-        pieces = self.body
-        raw = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         try:
             body = json_body.load_object(raw)
-            self.body, self.parsed = [raw], body
             plan = self._find_plan(known, body)
         except GateError:
             return False  # it is raised again where it is sent
         if plan is None:
+            self.parsed = body
             return False
-        headers = known.get_headers(len(raw))
         wire = WireRequest(
-            route=route,
-            path=self.request.path,
-            path_arguments=self.matched.arguments,
+            route=matched.served.route,
+            path=known.request.path,
+            path_arguments=matched.arguments,
             query=EMPTY_MAPPING,
             query_lists=EMPTY_MAPPING,
-            headers=headers,
+            headers=known.headers if len(raw) == known.body_bytes else known.get_headers(len(raw)),
             raw=raw,
             json=body,
         )
         closing = LazyExitStack()
         call = self.services.calls.make_planned(
-            self.snapshot.config,
-            self.request_id,
-            self.format,
-            caller,
-            headers,
-            closing,
-            self.started,
-            plan,
-            known.services,
-            strict=known.strict,
-            key_digest=self.key_digest,
+            self.snapshot.config, self.request_id, known, wire, closing, self.started, plan
         )
         if not may_begin(gate, plan, call, wire):
+            self.parsed = body
             return False
         self.body = []
-        self.parsed = None
-        self.wire, self.call = wire, call
+        self.wire, self.call, self.ledger_headers = wire, call, known.ledger_headers
         self.note_body(wire)
         gate.requests.begin(self.snapshot)
         gate.requests.running.add(self)
@@ -203,12 +203,13 @@ class DirectAnswerHandler(AnswerHandler):
 
     def _find_plan(self, known: KnownHead, body: Mapping[str, Any]) -> Plan | None:
         """Return the plan for the model that the request names. Raises GateError."""
-        name = find_plain_name(self.caller, self.route, self.matched.arguments, body)
+        matched = known.matched
+        name = find_plain_name(known.caller, matched.served.route, matched.arguments, body)
         if name is None:
             return None
         plan: Plan | None = known.plans.get(name, _UNKNOWN)
         if plan is _UNKNOWN:
-            return self.gate.plans.add(known.plans, self.snapshot, self.matched.served, self.caller, name)
+            return self.gate.plans.add(known.plans, self.snapshot, matched.served, known.caller, name)
         return plan
 
     # Waiting for the upstream
@@ -222,6 +223,8 @@ class DirectAnswerHandler(AnswerHandler):
             reply = attempt.finish()
             if reply is None:
                 self._go_on()
+            elif attempt.pump is not None:
+                attempt.pump.start(self)
             else:
                 self.attempt = None
                 self._send_whole(attempt, reply)
@@ -243,12 +246,15 @@ class DirectAnswerHandler(AnswerHandler):
 
     def interrupt(self, error: GateError) -> None:
         """End the response with `error`, because the gateway shuts down."""
-        if self.attempt is None or self.finished:
+        attempt = self.attempt
+        if attempt is None or self.finished:
             super().interrupt(error)
-        elif self.work is None:
-            self.fail(error)
-        else:
+        elif self.work is not None:
             self._call_after_first_step(self.interrupt, error)
+        elif attempt.pump is not None and attempt.pump.begun:
+            attempt.pump.interrupt(error)
+        else:
+            self.fail(error)
 
     def on_connection_close(self) -> None:
         """End the request, whose caller has left."""
@@ -268,6 +274,8 @@ class DirectAnswerHandler(AnswerHandler):
         if attempt is not None:
             attempt.stop()
             self._stop_running()
+        if self._pings is not None:
+            self._stop_stream()
         super().release()
 
     def _stop_running(self) -> None:
@@ -320,29 +328,152 @@ class DirectAnswerHandler(AnswerHandler):
 
     def _send_with_usual_head(self, call: Call, reply: Reply, data: bytes) -> bool:
         """Write a reply whose head has the usual fields only. Return False, without an effect, for any other."""
-        if (
-            reply.status != 200
-            or reply.headers
-            or call.losses
-            or call.additions.headers is not None
-            or not is_clean_value(reply.content_type)
-        ):
+        if not _has_usual_head(call, reply):
             return False
         cost = compute_answer_cost(self.snapshot.prices, call)
         price = "" if cost is None else f"X-Gate-Cost: {format_usd(cost)}\r\n"
-        request_id, target = self.request_id, call.target
-        head = (
-            f"HTTP/1.1 200 OK\r\nX-Request-Id: {request_id}\r\nRequest-Id: {request_id}\r\n"
-            "Cache-Control: private, no-store\r\nX-Content-Type-Options: nosniff\r\n"
-            f"Content-Type: {reply.content_type}\r\nX-Gate-Provider: {target.provider}\r\n"
-            f"X-Gate-Model: {make_header_safe(target.upstream_model)}\r\n{price}"
-            f"Content-Length: {len(data)}\r\nDate: {format_date_header()}\r\n\r\n"
+        head = self._render_usual_head(
+            call, reply, f"{price}Content-Length: {len(data)}\r\nDate: {format_date_header()}"
         )
         if not self.connection.send_whole(head, data):  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
             return False
         self.sent_bytes = len(data)
         self.headers_written = True
         return True
+
+    def _render_usual_head(self, call: Call, reply: Reply, last_fields: str) -> str:
+        request_id, target = self.request_id, call.target
+        return (
+            f"HTTP/1.1 200 OK\r\nX-Request-Id: {request_id}\r\nRequest-Id: {request_id}\r\n"
+            "Cache-Control: private, no-store\r\nX-Content-Type-Options: nosniff\r\n"
+            f"Content-Type: {reply.content_type}\r\nX-Gate-Provider: {target.provider}\r\n"
+            f"X-Gate-Model: {make_header_safe(target.upstream_model)}\r\n{last_fields}\r\n\r\n"
+        )
+
+    # Sending a stream: the interface `stream_pump.StreamReceiver`
+
+    def send_chunks(self, chunks: list[bytes]) -> Awaitable[None] | None:
+        """Write chunks of a stream, the first ones after its head."""
+        first, *others = chunks if len(chunks) == 1 else join_frames(chunks)
+        if self.headers_written:
+            waiting = self.write(first)
+        else:
+            attempt = self.attempt
+            assert attempt is not None
+            assert attempt.reply is not None
+            attempt.note_begun()
+            attempt.call.progress.begin_response(time.monotonic() - self.started)
+            waiting = self._begin_stream(attempt, first)
+            seconds = self.snapshot.config.server.keep_alive_seconds
+            self._pings = KeepAliveWriter(self, attempt.reply.keep_alive, seconds)
+            self.gate.metrics.requests.count_stream_opened()
+        for chunk in others:
+            waiting = self.write(chunk)
+        return waiting
+
+    def _begin_stream(self, attempt: DirectAttempt, chunk: bytes) -> Awaitable[None] | None:
+        """Write the head and the first chunk of a stream."""
+        call, reply = attempt.call, attempt.reply
+        assert reply is not None
+        self.written_at = time.monotonic()
+        if _has_usual_head(call, reply):
+            head = self._render_usual_head(call, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
+            connection: Any = self.connection  # only `http.server.front` repeats heads
+            waiting: Awaitable[None] | Literal[False] | None = connection.begin_stream(head, chunk)
+            if waiting is not False:
+                self.headers = _STREAM_HEADERS
+                self._send = connection.send
+                self.sent_bytes = len(chunk)
+                self.headers_written = True
+                return waiting
+        self.headers = self.make_first_headers()
+        self._describe(call, reply)
+        return self.write(chunk)
+
+    def _stop_stream(self) -> None:
+        pings, self._pings = self._pings, None
+        if pings is not None:
+            pings.stop()
+            self.gate.metrics.requests.count_stream_closed()
+
+    def end_stream(self, chunks: list[bytes], error: BaseException | None) -> None:
+        """Write the last chunks of a stream, and end the request, with an error that its format has not rendered."""
+        try:
+            if error is None:
+                self._end_complete_stream(chunks)
+                return
+            if chunks:
+                self.send_chunks(chunks)
+            raise error
+        except GateError as failure:
+            self.fail_late(failure)
+        except StreamClosedError:
+            self.outcome = "aborted"
+        except Exception:
+            self.log_exception()
+            self.fail_late(InternalError())
+        self._end_exchange()
+
+    def _end_complete_stream(self, chunks: list[bytes]) -> None:
+        """Write the last chunks of a stream; all of it, if it was complete before it began."""
+        *others, last = (chunks if len(chunks) == 1 else join_frames(chunks)) or (b"",)
+        for chunk in others:
+            self.send_chunks([chunk])
+        attempt, self.attempt = self.attempt, None
+        assert attempt is not None
+        self._stop_running()
+        if self.headers_written:
+            self._stop_stream()
+            self.end(last)
+        elif self._send_complete_stream(attempt, last):
+            self._end_exchange()
+        else:
+            self._begin_stream(attempt, last)
+            self.end()
+
+    def _send_complete_stream(self, attempt: DirectAttempt, chunk: bytes) -> bool:
+        """Write a stream that has arrived whole. Return False, without an effect, if its head has other fields than most."""
+        call, reply = attempt.call, attempt.reply
+        assert reply is not None
+        attempt.note_begun()
+        call.progress.begin_response(time.monotonic() - self.started)
+        if not _has_usual_head(call, reply):
+            return False
+        head = self._render_usual_head(call, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
+        if not self.connection.send_whole(head, b"%x\r\n%b\r\n0\r\n\r\n" % (len(chunk), chunk)):  # type: ignore[attr-defined]  # as above
+            return False
+        self.sent_bytes = len(chunk)
+        self.headers_written = True
+        return True
+
+    def leave_stream(self) -> None:
+        """Go on with a stream in a task."""
+        self._stop_stream()
+        self._go_on()
+
+    def report_unread(self) -> GateError:
+        """Return the error for a caller who has not read the stream in time."""
+        assert self.call is not None
+        return make_unread_error(self.call)
+
+    def fail_unexpectedly(self) -> None:
+        """Send an InternalError for the exception that is being handled."""
+        self._fail_unexpectedly()
+
+
+_STREAM_HEADERS: dict[str, str] = {"Content-Type": EVENTS}
+"""The headers of a stream whose head was written: `AnswerHandler.fail_late` looks for its type."""
+
+
+def _has_usual_head(call: Call, reply: Reply) -> bool:
+    """Return whether the head of a reply has no other fields than those of most replies."""
+    return (
+        reply.status == 200
+        and not reply.headers
+        and not call.losses
+        and call.additions.headers is None
+        and is_clean_value(reply.content_type)
+    )
 
 
 class RepeatedAnswerHandler(DirectAnswerHandler):
@@ -353,38 +484,56 @@ class RepeatedAnswerHandler(DirectAnswerHandler):
         self.services = services
         self.gate = services.gate
         self.snapshot = known.snapshot
-        self.request = request = known.request
+        self.request = known.request
         self.connection = connection  # type: ignore[assignment]  # Tornado declares its base class
         self.request_id = known.request_id or common.make_request_id()
-        self.matched = known.matched
-        served = known.matched.served
-        self.route, self.format = served.route, served.format
-        self.operation = served.route.operation
-        self.lower_headers = request.lowered
+        self.format = known.format
+        self.caller = known.caller
         self.known = known
+        self.body = []
+
+    def make_partial_call(self) -> Call:
+        """Return the call for the access log when the request ends before its call exists."""
+        assert self.known is not None
+        self._prepare(self.known, self.known.body_bytes)
+        return super().make_partial_call()
+
+    def find_client(self) -> str:
+        """Return the IP address of the caller, for the access log."""
+        return self.known.client if self.known is not None else super().find_client()
 
     def take_request(self, known: KnownHead, body: bytes) -> bool:
         """Check the caller's current permissions and limits, and begin the request with its whole body.
 
         Return False, without an effect, if what the key may do has changed, or the body is large.
         """
-        gate = self.gate
-        caller = gate.callers.find_cached(known.key_digest)
-        self.limit = self.snapshot.config.limits.body_bytes
-        size = self.body_bytes = len(body)
-        if caller is not known.caller or size > self.limit or size > SMALL_BYTES:
+        gate, caller, size = self.gate, known.caller, len(body)
+        if (
+            gate.callers.find_cached(known.key_digest) is not caller
+            or size > SMALL_BYTES
+            or size > self.snapshot.config.limits.body_bytes
+        ):
             return False
         self.connection.set_close_callback(self.on_connection_close)
-        self.caller, self.key_digest = caller, known.key_digest
         try:
             gate.overload.enter(caller.account)
         except GateError as error:
             self.fail(error)
             return True
         self.is_open = self.body_read = True
-        self.body = [body]
-        if not self._try_to_begin(known):
-            self.lower_headers = {**self.lower_headers, "content-length": str(size)}
+        if not self._try_to_begin(known, body):
+            self._prepare(known, size)
+            self.body = [body]
+            self.body_bytes = size
             self.headers = self.make_first_headers()
             self.start_work()
         return True
+
+    def _prepare(self, known: KnownHead, size: int) -> None:
+        """Set what the general way needs, for a body of that size."""
+        self.matched = known.matched
+        self.route = known.matched.served.route
+        self.operation = self.route.operation
+        self.key_digest = known.key_digest
+        self.lower_headers = {**known.request.lowered, "content-length": str(size)}
+        self.limit = self.snapshot.config.limits.body_bytes

@@ -141,6 +141,7 @@ class Exchange(HTTPMessageDelegate):
     call: Call | None = None  # set after authentication
     error_code = outcome = end_user = ""
     recorded_body = b""
+    ledger_headers: Mapping[str, str] | None = None
     sent_bytes = 0
     body_read = headers_written = finished = False
     work: asyncio.Task[None] | None = None  # set while its coroutine has not ended
@@ -224,6 +225,10 @@ class Exchange(HTTPMessageDelegate):
         if not self.finished:
             self.body_read = True
             self.start_work()
+
+    def find_client(self) -> str:
+        """Return the IP address of the caller, for the access log."""
+        return common.find_client_address(self.request, self.snapshot.config.server)
 
     def start_work(self) -> None:
         """Run `answer` in a task."""

@@ -11,7 +11,9 @@ Source: anthropic-python 2.11, types/message_param.py, types/content_block_param
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from tornado_gate.codec.fields import (
     Array,
@@ -205,8 +207,16 @@ def _list_turns() -> dict[str | None, type[MessageSchema]]:
     return dict.fromkeys(("user", "assistant", "system"), TurnSchema)
 
 
+class _PlainMessage(Struct, forbid_unknown_fields=True, gc=False):
+    """A message that is certainly valid."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str
+
+
 MESSAGES: Final = Array(
     Variants(MessageSchema, _list_turns, name="role"),
+    plain_item=_PlainMessage,
     least=1,
     most=MAX_MESSAGES,
     required=True,

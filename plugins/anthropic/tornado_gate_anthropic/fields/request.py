@@ -8,7 +8,7 @@ efforts, types of thinking, …) accept any string.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tornado_gate.codec.checks import raise_missing
@@ -24,8 +24,8 @@ from tornado_gate.codec.fields import (
     Reference,
     String,
     Unchecked,
-    check,
     get_schema,
+    make_check,
     make_request_reference_reader,
     make_shape,
 )
@@ -136,7 +136,6 @@ class MessagesBodySchema(BodySchema):
     top_p = Number(least=0, most=1, allow_none=True, example=0.5)
 
 
-_SCHEMA: Final = get_schema(MessagesBodySchema)
 list_references: Final = make_request_reference_reader(MessagesBodySchema)
 """The references to files, containers and skills in a body.
 
@@ -145,6 +144,5 @@ Content that the upstream produced in earlier turns may contain file ids too; it
 REQUEST: Final = make_shape(MessagesBodySchema)
 
 
-def check_messages_body(body: Mapping[str, Any]) -> None:
-    """Raise InvalidField for the first field that is invalid, or that another field requires and the body lacks."""
-    check(_SCHEMA, body)
+check_messages_body: Final[Callable[[Mapping[str, Any]], None]] = make_check(get_schema(MessagesBodySchema))
+"""Raises InvalidField for the first field that is invalid, or that another field requires and the body lacks."""

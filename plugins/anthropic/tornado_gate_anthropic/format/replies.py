@@ -10,8 +10,8 @@ import orjson
 
 from tornado_gate import sse
 from tornado_gate.codec.ids import make_unique_id
-from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.streams.events import close, render_events, render_json
+from tornado_gate.errors import GateError
+from tornado_gate.streams.events import close, render_events, render_json, render_single
 from tornado_gate.types import Call, ChatRequest, ModelList, ModelsRequest, Reply, StreamEvent, TokenCount
 from tornado_gate_anthropic.format.models import render_models
 from tornado_gate_anthropic.format.thinking import MessagesState, omit_thinking
@@ -47,18 +47,11 @@ def make_chat_reply(call: Call, request: ChatRequest, events: AsyncIterator[Stre
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:
     """Return the response to a token count request."""
-    return Reply(content_type=JSON_TYPE, chunks=_render_count(events))
+    return Reply(content_type=JSON_TYPE, chunks=render_single(events, TokenCount, _render_count))
 
 
-async def _render_count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
-    try:
-        async for event in events:
-            if isinstance(event, TokenCount):
-                yield orjson.dumps({"input_tokens": event.input_tokens})
-                return
-    finally:
-        await close(events)
-    raise UpstreamError("The upstream's token count response has no token count. Try again.")
+def _render_count(count: TokenCount) -> bytes:
+    return orjson.dumps({"input_tokens": count.input_tokens})
 
 
 def make_models_reply(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> Reply:

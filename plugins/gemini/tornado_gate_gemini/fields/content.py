@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from marshmallow import ValidationError
+from msgspec import Meta, Struct
 
 from tornado_gate.codec.fields import (
     Array,
@@ -233,8 +234,20 @@ class TurnSchema(ContentSchema):
     role = String(allow_none=True, text=WORD, description="`user` or `model`.")
 
 
+class _PlainPart(Struct, forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _PlainTurn(Struct, forbid_unknown_fields=True, gc=False):
+    """A turn that is certainly valid: its parts are texts."""
+
+    parts: Annotated[list[_PlainPart], Meta(min_length=1)]
+    role: Literal["user", "model"] | None = None
+
+
 CONTENTS: Final = Array(
     Object(TurnSchema, error_messages=NOT_NULL),
+    plain_item=_PlainTurn,
     least=1,
     most=MAX_CONTENTS,
     required=True,

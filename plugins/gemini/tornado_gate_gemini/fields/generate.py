@@ -20,8 +20,8 @@ from tornado_gate.codec.fields import (
     Reference,
     String,
     Unchecked,
-    check,
     get_schema,
+    make_check,
     make_request_reference_reader,
     make_shape,
 )
@@ -89,7 +89,6 @@ class CountBodySchema(GenerateBodySchema):
     generateContentRequest = Unchecked(lambda: Object(GenerateBodySchema), description="Instead of `contents`.")
 
 
-_SCHEMA: Final = get_schema(GenerateBodySchema)
 list_references: Final = make_request_reference_reader(CountBodySchema)
 """The references to files, cached contents and file search stores in a body."""
 REQUEST: Final = make_shape(GenerateBodySchema)
@@ -101,8 +100,7 @@ def check_generate(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return check_with_caller_paths(body, _check_converted)
 
 
-def _check_converted(body: Mapping[str, Any]) -> None:
-    check(_SCHEMA, body)
+_check_converted: Final = make_check(get_schema(GenerateBodySchema))
 
 
 def check_count(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ import orjson
 from tornado_gate import sse
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.errors import GateError
-from tornado_gate.streams.events import close, render_events, render_json
+from tornado_gate.streams.events import close, render_events, render_json, render_single
 from tornado_gate.types import (
     Call,
     ChatRequest,
@@ -94,17 +94,15 @@ def make_stream_reply(call: Call, chunks: AsyncIterator[dict[str, Any]], *, sse_
 
 def count_reply(events: AsyncIterator[StreamEvent]) -> Reply:
     """Return the response to a token count request."""
-    return Reply(content_type=JSON_TYPE, chunks=_render_count(events))
+    return Reply(content_type=JSON_TYPE, chunks=render_single(events, TokenCount, _render_count))
 
 
 _COUNT_EXTRA: Final = ("cachedContentTokenCount", "promptTokensDetails", "cacheTokensDetails")
 
 
-async def _render_count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
-    async for event in events:
-        if isinstance(event, TokenCount):
-            extra = {name: event.extra[name] for name in _COUNT_EXTRA if name in event.extra}
-            yield orjson.dumps({"totalTokens": event.input_tokens, **extra})
+def _render_count(count: TokenCount) -> bytes:
+    extra = {name: count.extra[name] for name in _COUNT_EXTRA if name in count.extra}
+    return orjson.dumps({"totalTokens": count.input_tokens, **extra})
 
 
 def make_models_reply(request: ModelsRequest, events: AsyncIterator[StreamEvent]) -> Reply:

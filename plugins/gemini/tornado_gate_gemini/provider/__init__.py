@@ -7,7 +7,7 @@ Source: https://ai.google.dev/api/generate-content, and google-genai 3.4, models
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -86,7 +86,13 @@ def configure(entry: ProviderEntry) -> Capabilities:
 
 
 @provider_impl
-async def translate_request(call: Call, request: Request) -> UpstreamRequest:
+def translate_request(call: Call, request: Request) -> UpstreamRequest | Coroutine[Any, Any, UpstreamRequest]:
+    if call.worker is None and isinstance(request, VerbatimRequest) and request.wire_format == WIRE_FORMAT:
+        return _build_forwarded_request(call, request)  # without a coroutine, because nothing waits
+    return _translate_request(call, request)
+
+
+async def _translate_request(call: Call, request: Request) -> UpstreamRequest:
     facts: GeminiSettings = call.target.settings
     model = call.target.upstream_model
     dialect = facts.model_table.find(model)

@@ -143,3 +143,32 @@ def test_what_was_kept_before_conf_forbids_it_can_be_read_and_deleted(made: str,
     assert orjson.loads(text_of(asyncio.run(run("GET"))))["id"] == made
     assert orjson.loads(text_of(asyncio.run(run("DELETE"))))["deleted"]
     assert memory.values == {}
+
+
+def test_an_invalid_body_is_refused_with_the_path_of_its_fault(memory: FakeMemory, made: str) -> None:
+    paths = {"new": ALL, "changed": f"{ALL}/{{conversation_id}}", "items": f"{ALL}/{{conversation_id}}/items"}
+    for path, body, param in [
+        ("new", {"items": "Hi"}, "items"),
+        ("new", {"items": [USER] * 21}, "items"),
+        ("new", {"items": [{**USER, "content": None}]}, "items.0.content"),
+        ("new", {"items": [USER, {"id": "msg_1"}]}, "items.1"),
+        ("new", {"metadata": []}, "metadata"),
+        ("new", {"metadata": {"a": 1}}, "metadata.a"),
+        ("new", {"metadata": dict.fromkeys("abcdefghijklmnopq", "")}, "metadata"),
+        ("changed", {}, "metadata"),
+        ("changed", {"metadata": {"n" * 65: ""}}, f"metadata.{'n' * 64}"),
+        ("changed", {"metadata": {"a": "v" * 513}}, "metadata.a"),
+        ("items", {}, "items"),
+        ("items", {"items": None}, "items"),
+        ("items", {"items": []}, "items"),
+        ("items", {"items": [{"type": "compaction_trigger"}]}, "items.0"),
+    ]:
+        with pytest.raises(InvalidField) as caught:
+            ask(memory, paths[path], body, "POST", conversation_id=made)
+        assert caught.value.param == param, body
+
+
+def test_members_may_be_null_or_empty(memory: FakeMemory, made: str) -> None:
+    for body in ({}, {"items": None, "metadata": None}, {"items": [], "metadata": {}}):
+        assert ask(memory, ALL, body)["metadata"] == {}
+    assert ask(memory, f"{ALL}/{{conversation_id}}", {"metadata": None}, "POST", conversation_id=made)["metadata"] == {}

@@ -292,7 +292,7 @@ def test_the_upstream_is_left_when_the_caller_leaves() -> None:
             closed.append(True)
 
     async def leave() -> None:
-        request = await embeddings.forward(call_for(), wire_with(BODY))
+        request = done(embeddings.forward(call_for(), wire_with(BODY)))
         incoming = make_response(b"")
         force_setattr(incoming, "chunks", chunks())
         reply = embeddings.forward_response(call_for(), request, incoming)

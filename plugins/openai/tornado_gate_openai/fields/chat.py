@@ -6,7 +6,7 @@ Source of the limits: openai-python 3.52, types/chat/completion_create_params.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tornado_gate.codec.checks import need_object, raise_invalid, raise_missing
@@ -21,9 +21,9 @@ from tornado_gate.codec.fields import (
     Object,
     OneOf,
     String,
-    check,
     describe_type,
     get_schema,
+    make_check,
     make_request_reference_reader,
 )
 from tornado_gate.errors import InvalidField
@@ -36,6 +36,8 @@ from tornado_gate_openai.fields.parts import make_content
 from tornado_gate_openai.fields.tools import FUNCTION_CALL, FUNCTIONS, TOOL_CHOICE, TOOLS
 
 _MAX_STOPS: Final = 4
+_DEPENDENT_MEMBERS: Final = frozenset(("top_logprobs", "stream_options", "response_format"))
+"""Members that require another one."""
 
 
 def check_logit_bias(bias: Any) -> None:
@@ -119,6 +121,14 @@ def _need_json_schema(body: Mapping[str, Any]) -> None:
         raise_missing("response_format.json_schema")
 
 
+def _check_dependent_members(body: Mapping[str, Any]) -> None:
+    if _DEPENDENT_MEMBERS.isdisjoint(body):
+        return  # most bodies
+    _need_logprobs(body)
+    need_stream(body)
+    _need_json_schema(body)
+
+
 class ChatBodySchema(BodySchema):
     """The body of ``POST /v1/chat/completions``."""
 
@@ -129,7 +139,7 @@ class ChatBodySchema(BodySchema):
             "cache_control": CACHE_CONTROL,
         },
     )
-    rules = (_need_logprobs, need_stream, _need_json_schema)
+    rules = (_check_dependent_members,)
 
     model = String(required=True, filled=True, text=WORD, description="The name of a model of this gateway.")
     messages = MESSAGES
@@ -196,11 +206,9 @@ class ChatBodySchema(BodySchema):
     )
 
 
-_SCHEMA: Final = get_schema(ChatBodySchema)
 list_chat_references: Final = make_request_reference_reader(ChatBodySchema)
 """The references in the body of ``POST /v1/chat/completions``."""
 
 
-def check_chat(body: Mapping[str, Any]) -> None:
-    """Raise InvalidField for the first field that is invalid or conflicts with another."""
-    check(_SCHEMA, body)
+check_chat: Final[Callable[[Mapping[str, Any]], None]] = make_check(get_schema(ChatBodySchema))
+"""Raises InvalidField for the first field that is invalid or conflicts with another."""

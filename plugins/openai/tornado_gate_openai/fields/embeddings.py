@@ -11,7 +11,7 @@ from typing import Any, Final
 from marshmallow import validate
 
 from tornado_gate.codec.checks import raise_invalid, raise_missing, refuse_value
-from tornado_gate.codec.fields import BodySchema, Integer, String, Unchecked, check, get_schema, make_shape
+from tornado_gate.codec.fields import BodySchema, Integer, String, Unchecked, get_schema, make_check, make_shape
 from tornado_gate.types import JsonSchema, RouteDescription, RouteExample, text_maps
 from tornado_gate.types.text_maps import DATA, WORD, Object, Text, TextMap, words
 from tornado_gate.wire.text_shapes import USAGE
@@ -46,7 +46,7 @@ class EmbeddingBodySchema(BodySchema):
     )
 
 
-_SCHEMA: Final = get_schema(EmbeddingBodySchema)
+_check_members: Final = make_check(get_schema(EmbeddingBodySchema))
 EMBEDDINGS: Final = TextMap(
     request=make_shape(EmbeddingBodySchema),
     response=Object(
@@ -103,7 +103,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
 
 def check_embedding(body: Mapping[str, Any]) -> None:
     """Raise InvalidField for the first invalid member; of ``input`` only the number of its items is checked."""
-    check(_SCHEMA, body)
+    _check_members(body)
     if body.get("input") is None:
         if "input" in body:
             raise_invalid("input", "must not be null")

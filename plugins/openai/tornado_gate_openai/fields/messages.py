@@ -7,9 +7,10 @@ Source: openai-python 3.52, types/chat/chat_completion_*_message_param.py; membe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from marshmallow import ValidationError
+from msgspec import Struct
 
 from tornado_gate.codec.fields import Array, BodySchema, Declared, Object, OneOf, Reference, String, Unchecked, Variants
 from tornado_gate.types import text_maps
@@ -157,6 +158,13 @@ def _list_roles() -> dict[str | None, type[MessageSchema]]:
     return _ROLES
 
 
+class PlainMessage(Struct, forbid_unknown_fields=True, gc=False):
+    """A message of those that `are_plain` accepts, for a check by msgspec."""
+
+    role: Literal["user", "assistant", "system", "developer"]
+    content: str
+
+
 def are_plain(messages: list[Any]) -> bool:
     """Whether each message has a text, a known role and nothing else; most requests have only such."""
     try:
@@ -170,5 +178,11 @@ def are_plain(messages: list[Any]) -> bool:
 
 MESSAGE: Final = Variants(MessageSchema, _list_roles, name="role")
 MESSAGES: Final = Array(
-    MESSAGE, least=1, most=MAX_MESSAGES, are_plain=are_plain, required=True, description="The conversation."
+    MESSAGE,
+    least=1,
+    most=MAX_MESSAGES,
+    are_plain=are_plain,
+    plain_item=PlainMessage,
+    required=True,
+    description="The conversation.",
 )

@@ -30,8 +30,9 @@ from tornado_gate.types.texts import TextKind
 from tornado_gate.wire.text_shapes import ERROR
 from tornado_gate_openai.fields import json_schemas
 from tornado_gate_openai.fields.chat_answers import CITY, HELLO, WEATHER
+from tornado_gate_openai.fields.conversations import NewConversationSchema
 from tornado_gate_openai.fields.json_schemas import ANY_OBJECT, make_object
-from tornado_gate_openai.fields.response_items import ANNOTATION, OUTCOME, PART_SHAPE, NewItemsSchema, make_items_shape
+from tornado_gate_openai.fields.response_items import ANNOTATION, OUTCOME, PART_SHAPE, make_items_shape
 from tornado_gate_openai.fields.responses import ResponseBodySchema, StateBodySchema
 
 
@@ -139,7 +140,7 @@ RESPONSES: Final = TextMap(request=REQUEST, response=RESPONSE, event=EVENTS)
 COMPACTIONS: Final = TextMap(request=REQUEST, response=RESPONSE)
 _LIST_MEMBERS: Final[dict[str, Shape]] = {**words("object", "id", "first_id", "last_id"), "metadata": OTHER}
 ITEMS: Final = TextMap(
-    request=make_shape(NewItemsSchema),
+    request=make_shape(NewConversationSchema),
     response=Events(
         shapes={"list": Object(kind="other", members={**_LIST_MEMBERS, "data": ITEM})},
         other=Events(shapes={"conversation": Object(kind="other", members=_LIST_MEMBERS)}, other=ITEM, name="object"),

@@ -23,15 +23,12 @@ from tornado_gate.codec.fields import (
     String,
     Unchecked,
     Variants,
-    check,
-    get_schema,
     make_shape,
 )
 from tornado_gate.types import text_maps
 from tornado_gate.types.text_maps import (
     DATA,
     MEDIA,
-    OTHER,
     TEXT,
     WORD,
     Data,
@@ -52,8 +49,6 @@ from tornado_gate_openai.wire.responses import get_item_type, has_made_id, is_se
 from tornado_gate_openai.wire.responses.parts import SUMMARY_PREFIX
 
 MAX_ITEMS: Final = 10_000
-MAX_NEW_ITEMS: Final = 20
-"""The maximum number of items that one request adds to a conversation (types/conversations/item_create_params.py)."""
 _MESSAGE_ROLES: Final = ("user", "assistant", "system", "developer")
 _NO_CONTENT: Final = {"null": "must be a string or an array, not null"}
 _ITEM_KINDS: Final[dict[str, TextKind]] = {
@@ -332,16 +327,3 @@ def make_input(**options: Any) -> OneOf:
     """Return the field of a text or items."""
     items = Array(ITEM, least=1, most=MAX_ITEMS, are_plain=are_plain)
     return OneOf(by_type={str: String(), list: items}, text=lambda: make_items_shape("user"), **options)
-
-
-class NewItemsSchema(BodySchema):
-    """The items that a body adds to a conversation."""
-
-    texts = text_maps.Object(kind="other", members={**words("object", "id", "first_id", "last_id"), "metadata": OTHER})
-
-    items = make_input(required=True)
-
-
-def check_new_items(items: Any) -> None:
-    """Raise InvalidField for the first invalid item of ``items``."""
-    check(get_schema(NewItemsSchema), {"items": items})

@@ -9,9 +9,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from tornado_gate.types import JsonSchema, RouteDescription, RouteExample, RouteParameter
-from tornado_gate_openai.fields.json_schemas import ANY_OBJECT, COUNT, STRINGS, TEXT, make_list, make_object
+from tornado_gate_openai.fields.conversations import (
+    ConversationMetadataSchema,
+    NewConversationSchema,
+    NewItemsSchema,
+)
+from tornado_gate_openai.fields.json_schemas import ANY_OBJECT, COUNT, TEXT, make_list, make_object
 from tornado_gate_openai.fields.response_answers import RESPONSE_SCHEMA
-from tornado_gate_openai.fields.response_items import MAX_NEW_ITEMS
 
 _RESPONSES: Final = "responses"
 _CONVERSATIONS: Final = "conversations"
@@ -30,7 +34,6 @@ _PAGE: Final = (
     RouteParameter(name="after", description="The id of the last item of the previous page."),
     RouteParameter(name="order", description="By time.", schema={"type": "string", "enum": ["asc", "desc"]}),
 )
-_NEW_ITEMS: Final[JsonSchema] = {"type": "array", "maxItems": MAX_NEW_ITEMS, "items": ANY_OBJECT}
 _HELLO: Final = {"items": [{"type": "message", "role": "user", "content": "Hello."}]}
 
 
@@ -65,9 +68,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
     "POST /v1/conversations": RouteDescription(
         summary="Create a conversation",
         tag=_CONVERSATIONS,
-        body=make_object(
-            items={**_NEW_ITEMS, "type": ["array", "null"]}, metadata={**STRINGS, "type": ["object", "null"]}
-        ),
+        body=NewConversationSchema,
         answer=_CONVERSATION,
         examples=(RouteExample(name="items", summary="With a message", body=_HELLO),),
     ),
@@ -77,7 +78,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
     "POST /v1/conversations/{conversation_id}": RouteDescription(
         summary="Change the metadata of a conversation",
         tag=_CONVERSATIONS,
-        body=make_object(("metadata",), metadata={**STRINGS, "type": ["object", "null"]}),
+        body=ConversationMetadataSchema,
         answer=_CONVERSATION,
         examples=_make_example("a conversation", {"metadata": {"topic": "cats"}}, conversation_id="CONVERSATION"),
     ),
@@ -94,7 +95,7 @@ ROUTES: Final[Mapping[str, RouteDescription]] = {
     "POST /v1/conversations/{conversation_id}/items": RouteDescription(
         summary="Add items to a conversation",
         tag=_CONVERSATIONS,
-        body=make_object(("items",), items=_NEW_ITEMS),
+        body=NewItemsSchema,
         answer=_ITEMS,
         examples=_make_example("a conversation", _HELLO, conversation_id="CONVERSATION"),
     ),

@@ -121,9 +121,11 @@ _CHECK_OF_FORMAT: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
 
 def parse(call: Call, wire: WireRequest) -> ChatRequest | Awaitable[Request]:
     """Parse the body into the common request. Raises InvalidField."""
-    body = _check_body(call, wire)
+    body = _fill_model(call, wire.json)
+    _CHECK_OF_FORMAT[wire.route.wire_format](body)
     match wire.route.wire_format:
         case responses.WIRE_FORMAT:
+            check_contract_values(call, body)
             return parse_response_request(call, body)
         case formats.OPENAI_COMPACTIONS:
             return parse_compaction_request(call, body)
@@ -150,11 +152,18 @@ def reply(call: Call, request: Request, events: AsyncIterator[StreamEvent]) -> R
 
 
 def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[VerbatimRequest]:
-    """Check the body and return the request of the verbatim lane. Raises InvalidField."""
-    body = _check_body(call, wire, for_upstream=True)
-    if wire.route.wire_format == responses.WIRE_FORMAT:
+    """Check the body and return the request of the verbatim lane. Raises InvalidField.
+
+    Unknown words and exceeded limits are left to the upstream, which has the caller's wire format.
+    """
+    wire_format, body = wire.route.wire_format, wire.json
+    if body.get("model") is None:
+        body = _fill_model(call, body)
+    check_for_upstream(_CHECK_OF_FORMAT[wire_format], body)
+    if wire_format == responses.WIRE_FORMAT:
+        check_contract_values(call, body)
         return forward_response_request(call, wire)
-    if wire.route.wire_format == formats.OPENAI_COMPACTIONS:
+    if wire_format == formats.OPENAI_COMPACTIONS:
         return forward_compaction(call, wire, body)
     changes = apply_chat_rules(call, body) if body.get("store") else _NO_CHANGES
     return forward_metered(wire, changes, IssuedObjects() if body.get("audio") else None)
@@ -163,26 +172,14 @@ def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[Verbat
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
     """Return the upstream's response, forwarded by the route's passthrough adapter."""
     adapter = ADAPTERS[request.wire_format]
-    if request.issued is not None and request.wire_format == chat.WIRE_FORMAT:
-        adapter = AUDIO_ADAPTER
-    elif "modalities" in request.body and request.wire_format == chat.WIRE_FORMAT:
-        adapter = IMAGE_ADAPTER
+    if request.wire_format == chat.WIRE_FORMAT:
+        if request.issued is not None:
+            adapter = AUDIO_ADAPTER
+        elif "modalities" in request.body:
+            adapter = IMAGE_ADAPTER
     return passthrough.forward_answer(call, adapter, request, incoming)
 
 
-def _check_body(call: Call, wire: WireRequest, *, for_upstream: bool = False) -> Mapping[str, Any]:
-    """Return the checked body; a missing `model` is filled with the default model in conf. Raises InvalidField.
-
-    `for_upstream`: unknown words and exceeded limits are left to the upstream, which has the caller's wire format.
-    """
-    body = wire.json
-    if call.model and body.get("model") is None:
-        body = {**body, "model": call.model}
-    check = _CHECK_OF_FORMAT[wire.route.wire_format]
-    if for_upstream:
-        check_for_upstream(check, body)
-    else:
-        check(body)
-    if wire.route.wire_format == responses.WIRE_FORMAT:
-        check_contract_values(call, body)
-    return body
+def _fill_model(call: Call, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the body; a missing `model` is filled with the default model in conf."""
+    return {**body, "model": call.model} if call.model and body.get("model") is None else body

@@ -13,7 +13,7 @@ import orjson
 from tornado_gate import passthrough
 from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import UpstreamError
-from tornado_gate.streams.events import close
+from tornado_gate.streams.events import render_single
 from tornado_gate.types import (
     Call,
     CountTokensRequest,
@@ -54,17 +54,11 @@ async def parse(call: Call, wire: WireRequest) -> CountTokensRequest:
 
 def reply(call: Call, request: Any, events: AsyncIterator[StreamEvent]) -> Reply:
     """Return the response to a request that `parse` returned."""
-    return Reply(content_type=JSON_TYPE, chunks=_render_count(events))
+    return Reply(content_type=JSON_TYPE, chunks=render_single(events, TokenCount, _render_count))
 
 
-async def _render_count(events: AsyncIterator[StreamEvent]) -> AsyncIterator[bytes]:
-    try:
-        async for event in events:
-            if isinstance(event, TokenCount):
-                yield orjson.dumps({"object": _OBJECT, "input_tokens": event.input_tokens})
-                return
-    finally:
-        await close(events)
+def _render_count(count: TokenCount) -> bytes:
+    return orjson.dumps({"object": _OBJECT, "input_tokens": count.input_tokens})
 
 
 async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:

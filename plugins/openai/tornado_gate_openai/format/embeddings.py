@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from typing import Any, Final
 
 from tornado_gate import patch_json
@@ -15,6 +15,7 @@ from tornado_gate.errors import UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.streams.events import close, read_single_event
 from tornado_gate.types import (
+    BufferedBody,
     Call,
     EmbeddingRequest,
     EmbeddingResult,
@@ -62,13 +63,22 @@ async def check_body(body: Mapping[str, Any]) -> None:
     await _check_input(body["input"], MAX_TOKENS)
 
 
-async def _check_for_upstream(call: Call, body: Mapping[str, Any]) -> None:
-    """Raise InvalidField for a value that is wrong for every upstream, or for an encoding that the caller's contract lacks."""
+def _check_for_upstream(call: Call, body: Mapping[str, Any]) -> None:
+    """Raise InvalidField for a value that is wrong for every upstream, or for an encoding that the caller's contract lacks.
+
+    The tokens of the input are not checked.
+    """
     check_for_upstream(check_embedding, body)
     encoding = body.get("encoding_format")
     if encoding not in (None, *ENCODINGS) and is_contract_caller(call, body, _CONTRACT_FIELDS):
         raise_invalid("encoding_format", f"must be one of {format_choices(ENCODINGS)}, not '{encoding[:50]}'")
-    await _check_input(body["input"], None)
+
+
+def _is_texts(value: Any) -> bool:
+    """Return whether an input is a text or an array of texts, none of them empty."""
+    if type(value) is str:
+        return bool(value)
+    return type(value) is list and set(map(type, value)) == {str} and all(value)
 
 
 async def _check_input(value: Any, most_tokens: int | None) -> None:
@@ -133,10 +143,22 @@ def _add_default_model(call: Call, wire: WireRequest) -> Mapping[str, Any]:
     return wire.json
 
 
-async def parse(call: Call, wire: WireRequest) -> EmbeddingRequest:
+def parse(call: Call, wire: WireRequest) -> EmbeddingRequest | Awaitable[EmbeddingRequest]:
     """Parse the body into the common request. Raises InvalidField."""
     body = _add_default_model(call, wire)
+    if not _is_texts(body.get("input")):
+        return _parse_tokens(body)
+    check_embedding(body)
+    return _parse(body)
+
+
+async def _parse_tokens(body: Mapping[str, Any]) -> EmbeddingRequest:
+    """Return the request of a body whose input may be long arrays of tokens."""
     await check_body(body)
+    return _parse(body)
+
+
+def _parse(body: Mapping[str, Any]) -> EmbeddingRequest:
     request = parse_request(body, model=body["model"])
     return replace(request, reply_state=OpenAIEmbeddingState(encoding=body.get("encoding_format") or "float"))
 
@@ -161,17 +183,33 @@ async def _render_answer(
         yield chunk
 
 
-async def forward(call: Call, wire: WireRequest) -> VerbatimRequest:
+def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[VerbatimRequest]:
     """Return the request unchanged, except that `model` in the body is set to the path's model when the path has one."""
     body = _add_default_model(call, wire)
-    await _check_for_upstream(call, body)
+    _check_for_upstream(call, body)
+    return _make_verbatim(wire, body) if _is_texts(body["input"]) else _forward_tokens(wire, body)
+
+
+async def _forward_tokens(wire: WireRequest, body: Mapping[str, Any]) -> VerbatimRequest:
+    """Return the request of a body whose input may be long arrays of tokens."""
+    await _check_input(body["input"], None)
+    return _make_verbatim(wire, body)
+
+
+def _make_verbatim(wire: WireRequest, body: Mapping[str, Any]) -> VerbatimRequest:
     if wire.route.model == "path" and wire.json.get("model") != body["model"]:
         return make_media_verbatim(wire, raw=patch_json(wire.raw, {"model": body["model"]}, wire.json), body=body)
     return make_media_verbatim(wire, raw=wire.raw, body=wire.json)
 
 
 def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamResponse) -> Reply:
-    """Return the upstream's response unchanged and record its usage."""
+    """Return the upstream's response unchanged and record its usage.
+
+    A short `BufferedBody` is read immediately: raises GateError if it is an error.
+    """
+    chunks = incoming.chunks
+    if isinstance(chunks, BufferedBody) and len(chunks.data) <= MAX_PARSED_BYTES:
+        return Reply(content_type=JSON_TYPE, chunks=BufferedBody(_check_whole(call, chunks.data)))
     return Reply(content_type=JSON_TYPE, chunks=stages.add_step(incoming.chunks, _VectorsStep(call)))
 
 

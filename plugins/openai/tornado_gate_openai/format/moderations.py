@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -12,7 +13,7 @@ from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import UpstreamError
 from tornado_gate.http.fetch import pictures
-from tornado_gate.streams.events import close, read_single_event
+from tornado_gate.streams.events import render_single
 from tornado_gate.types import (
     Call,
     Data,
@@ -63,22 +64,17 @@ async def _check_images(request: ModerationRequest, checked: Checked) -> Checked
 
 def reply(call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]) -> Reply:
     """Return the response. Its `model` is the name that the caller sent."""
-    return Reply(content_type=JSON_TYPE, chunks=_render_answer(call, request, events))
+    chunks = render_single(events, ModerationResult, partial(_render_answer, call, request))
+    return Reply(content_type=JSON_TYPE, chunks=chunks)
 
 
-async def _render_answer(
-    call: Call, request: ModerationRequest, events: AsyncIterator[StreamEvent]
-) -> AsyncIterator[bytes]:
-    try:
-        result = await read_single_event(events, ModerationResult)
-    finally:
-        await close(events)
+def _render_answer(call: Call, request: ModerationRequest, result: ModerationResult) -> bytes:
     if len(result.verdicts) != len(request.inputs):
         message = f"The upstream sent {len(result.verdicts)} verdicts for {len(request.inputs)} inputs. Try again."
         raise UpstreamError(message)
     kinds = [sorted({_get_part_type(part) for part in parts}) for parts in request.inputs]
     identity = f"{ID_PREFIX}{make_unique_id()}"
-    yield orjson.dumps(render_response(result, id=identity, model=call.model or request.model, kinds=kinds))
+    return orjson.dumps(render_response(result, id=identity, model=call.model or request.model, kinds=kinds))
 
 
 def _get_part_type(part: Part) -> str:

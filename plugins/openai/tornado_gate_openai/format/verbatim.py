@@ -71,17 +71,25 @@ def forward_metered(
 
     `changes` are top-level members to replace; `issued` is for a response with ids of objects that the upstream keeps.
     """
-    raw, body = wire.raw, wire.json
+    raw, body, state = wire.raw, wire.json, DEFAULT_STATE
     if changes:
         raw, body = patch_json(raw, changes, body), {**body, **changes}
-    if body.get("stream") is not True:
-        return make_verbatim(wire, raw, body, DEFAULT_STATE, issued)
-    options = body.get("stream_options") or {}
-    if options.get("include_usage") is True:
-        return make_verbatim(wire, raw, body, DEFAULT_STATE, issued)
-    options = {**options, "include_usage": True}
-    raw = patch_json(raw, {"stream_options": options}, body)
-    return make_verbatim(wire, raw, {**body, "stream_options": options}, _HIDE_USAGE_STATE, issued)
+    streams = body.get("stream") is True
+    if streams and (options := body.get("stream_options") or {}).get("include_usage") is not True:
+        options = {**options, "include_usage": True}
+        raw, body = patch_json(raw, {"stream_options": options}, body), {**body, "stream_options": options}
+        state = _HIDE_USAGE_STATE
+    route = wire.route
+    return VerbatimRequest(  # the same as `make_verbatim`, without the cost of a call for each chat
+        wire_format=route.wire_format,
+        operation=route.operation,
+        path=wire.path,
+        raw=raw,
+        body=body,
+        stream=streams,
+        state=state,
+        issued=issued,
+    )
 
 
 def make_verbatim(

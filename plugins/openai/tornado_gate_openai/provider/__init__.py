@@ -106,11 +106,11 @@ def _list_wire_formats(facts: OpenAISettings) -> frozenset[str]:
 @provider_impl
 def translate_request(call: Call, request: Request) -> UpstreamRequest | Coroutine[Any, Any, UpstreamRequest]:
     facts: OpenAISettings = call.target.settings
+    if isinstance(request, VerbatimRequest):
+        endpoint = ENDPOINT_OF_FORMAT.get(request.wire_format)
+        if endpoint is not None and endpoint.operation == request.operation:
+            return _build_forwarded_request(call, facts, request, endpoint)
     match request:
-        case VerbatimRequest():
-            endpoint = ENDPOINT_OF_FORMAT.get(request.wire_format)
-            if endpoint is not None and endpoint.operation == request.operation:
-                return _build_forwarded_request(call, facts, request, endpoint)
         case StoredObjectRequest() if request.wire_format == formats.OPENAI_RESPONSES and facts.responses:
             return _build_stored_response_request(call, facts, request)
         case ChatRequest():
@@ -171,11 +171,13 @@ async def _build_video_request(call: Call, facts: OpenAISettings, request: AnyVi
 def _build_forwarded_request(
     call: Call, facts: OpenAISettings, request: VerbatimRequest, endpoint: Endpoint
 ) -> UpstreamRequest:
-    path = endpoint.choose_path(request.path)
-    target = call.target
+    paths, target = endpoint.paths, call.target
+    path = paths[0] if len(paths) == 1 else endpoint.choose_path(request.path)
     if not request.form:
         raw = _patch_body(call, facts, request)
-        return UpstreamRequest(url=target.base_url + path, headers=facts.get_headers(target), body=raw)
+        return UpstreamRequest(
+            url=target.base_url + path, headers=facts.sent.get_headers(target, facts.headers), body=raw
+        )
     changed = compute_changes(facts, request.body, call.drop_field)
     files = [file for file in request.files if file.field.removesuffix("[]") not in facts.drop]
     for file in request.files:
@@ -231,17 +233,18 @@ def _must_refuse_storing(call: Call, facts: OpenAISettings) -> bool:
 
 def _patch_body(call: Call, facts: OpenAISettings, request: VerbatimRequest) -> bytes:
     changed = {} if facts.changes_nothing else compute_changes(facts, request.body, call.drop_field)
-    model, body = call.target.upstream_model, request.body
+    model, body, raw, wire_format = call.target.upstream_model, request.body, request.raw, request.wire_format
     if body.get("model") != model:
         changed["model"] = model
-    if request.wire_format == formats.OPENAI_CHAT and _must_refuse_storing(call, facts) and body.get("store") is None:
-        changed["store"] = False
-    if facts.rejects_thinking and request.wire_format == formats.OPENAI_CHAT and _THINKING_MARK in request.raw:
-        messages = drop_thinking(changed.get("messages", body.get("messages")), call.drop_field)
-        changed |= {} if messages is None else {"messages": messages}
-    if request.wire_format == formats.OPENAI_RESPONSES and _MADE_HERE in request.raw:
+    if wire_format == formats.OPENAI_CHAT:
+        if facts.responses and _must_refuse_storing(call, facts) and body.get("store") is None:
+            changed["store"] = False
+        if facts.rejects_thinking and _THINKING_MARK in raw:
+            messages = drop_thinking(changed.get("messages", body.get("messages")), call.drop_field)
+            changed |= {} if messages is None else {"messages": messages}
+    elif wire_format == formats.OPENAI_RESPONSES and _MADE_HERE in raw:
         _drop_items_of_gateway(call, request, changed)
-    return patch_json(request.raw, changed, request.body) if changed else request.raw
+    return patch_json(raw, changed, body) if changed else raw
 
 
 def _drop_items_of_gateway(call: Call, request: VerbatimRequest, changed: dict[str, Any]) -> None:
@@ -269,6 +272,8 @@ def call_upstream(call: Call, outgoing: UpstreamRequest) -> Coroutine[Any, Any, 
 
 @provider_impl
 def translate_response(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    if isinstance(request, ChatRequest):
+        return _translate_chat(call, request, incoming)
     if isinstance(request, VideoRequest | VideoPoll | VideoCancel):
         from tornado_gate_openai.provider import videos
 
@@ -281,8 +286,10 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
         from tornado_gate_openai.provider import counts
 
         return counts.parse_events(call, incoming)
-    if not isinstance(request, ChatRequest):
-        raise TypeError(f"a response to {type(request).__name__} is not translated")
+    raise TypeError(f"a response to {type(request).__name__} is not translated")
+
+
+def _translate_chat(call: Call, request: ChatRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
     facts: OpenAISettings = call.target.settings
     model = call.target.upstream_model
     responses = facts.choose_api(model, request) == "responses"

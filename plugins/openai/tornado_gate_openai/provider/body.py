@@ -36,6 +36,8 @@ def compute_changes(facts: OpenAISettings, body: Mapping[str, Any], lose: Callab
 
 def apply_changes(changed: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """`body` with the changes applied."""
+    if not changed:
+        return dict(body)
     merged = {**body, **changed}
     return {name: value for name, value in merged.items() if value is not REMOVE}
 

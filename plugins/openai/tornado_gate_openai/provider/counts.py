@@ -6,9 +6,11 @@ Source: openai-python 3.52, types/responses/input_token_count_params.py and inpu
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Final
 
 from tornado_gate.errors import UpstreamError
+from tornado_gate.streams.events import convert_whole
 from tornado_gate.types import Call, ChatRequest, StreamEvent, TokenCount, UpstreamResponse
 from tornado_gate_openai.provider import cross_format
 from tornado_gate_openai.provider.models import drop_tool_members, fit_chat
@@ -29,12 +31,19 @@ def render_body(call: Call, facts: OpenAISettings, chat: ChatRequest) -> dict[st
     return {name: value for name, value in body.items() if name in _MEMBERS}
 
 
-async def parse_events(call: Call, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
-    """Yield the count. Raises UpstreamError for a body without one."""
-    body = await incoming.read_object()
+def parse_events(call: Call, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    """Return the count. The iterator raises UpstreamError for a body without one."""
+    return convert_whole(incoming, partial(_parse_count, call)) or _read_count(call, incoming)
+
+
+async def _read_count(call: Call, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
+    yield _parse_count(call, await incoming.read_object())
+
+
+def _parse_count(call: Call, body: Any) -> TokenCount:
     tokens = body.get("input_tokens")
     if not isinstance(tokens, int):
         raise UpstreamError(
             f"The provider '{call.target.provider}' sent a token count without 'input_tokens'. Check its base_url."
         )
-    yield TokenCount(input_tokens=tokens)
+    return TokenCount(input_tokens=tokens)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import fields
@@ -17,6 +18,7 @@ from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import InvalidField, UnsupportedOperation, UpstreamError
 from tornado_gate.http.fetch.pictures import decode
 from tornado_gate.http.upstream_errors import file_error
+from tornado_gate.streams.events import convert_whole
 from tornado_gate.types import (
     Call,
     Data,
@@ -34,6 +36,7 @@ from tornado_gate.types import (
     UpstreamResponse,
 )
 from tornado_gate.types.value import replace
+from tornado_gate.types.wire import require_object
 from tornado_gate_openai.provider.answers import read_json_object
 from tornado_gate_openai.provider.body import apply_changes, compute_changes
 from tornado_gate_openai.provider.endpoints import (
@@ -138,7 +141,14 @@ def parse_events(call: Call, request: MediaRequest, incoming: UpstreamResponse) 
             return speech.parse_response(incoming, request)
         case ImageRequest() if incoming.is_event_stream(otherwise=request.stream):
             return images.parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider))
+        case ModerationRequest(inputs=inputs):
+            whole = convert_whole(incoming, partial(_parse_verdicts, len(inputs)))
+            return whole or _parse_whole(call, request, incoming)
     return _parse_whole(call, request, incoming)
+
+
+def _parse_verdicts(inputs: int, body: Any) -> ModerationResult:
+    return _check_count(moderations.parse_response(require_object(body)), inputs)
 
 
 async def _parse_whole(call: Call, request: MediaRequest, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:

@@ -73,6 +73,11 @@ def _drop_own_reasoning(call: Call, request: ChatRequest) -> ChatRequest:
 
     It is not a loss: the caller did not send it, or got it from the other API of the same model.
     """
+    for message in request.messages:
+        if Thinking in map(type, message.parts):
+            break
+    else:
+        return request  # most requests
     issuer = call.target.provider
     messages = tuple(
         replace(message, parts=tuple(part for part in message.parts if not _is_issued_by(part, issuer)))

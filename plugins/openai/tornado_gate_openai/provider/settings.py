@@ -136,6 +136,7 @@ class OpenAISettings:
     them by name patterns; the first match counts. `image_bytes` is patterns of models that return image data by default;
     `video_json` is True when videos without an input image are requested with a JSON body; `realtime_dialect` is the dialect of
     its sessions; `voices` maps voices of other formats to this upstream's. `sent` caches the result of `get_headers`.
+    `changes_nothing`: verbatim bodies need no other change than the model name.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -162,6 +163,11 @@ class OpenAISettings:
     voices: Mapping[str, str] = field(default_factory=lambda: VOICE_OF_GEMINI)
     headers: Mapping[str, str] = field(default_factory=dict)
     sent: TargetHeaders = field(default_factory=TargetHeaders, compare=False, repr=False)
+    changes_nothing: bool = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        changes = self.drop or self.rename or self.roles
+        object.__setattr__(self, "changes_nothing", self.usage_in_stream and not changes)
 
     def get_headers(self, target: Target) -> Mapping[str, str]:
         """The read-only headers of requests to `target`."""
@@ -190,11 +196,6 @@ class OpenAISettings:
         if not self.input_tokens:
             return self.models
         return {pattern: _add_counts(operations) for pattern, operations in self.models.items()}
-
-    @property
-    def changes_nothing(self) -> bool:
-        """Return whether verbatim bodies need no other change than the model name."""
-        return self.usage_in_stream and not (self.drop or self.rename or self.roles)
 
 
 def _add_counts(operations: frozenset[str]) -> frozenset[str]:

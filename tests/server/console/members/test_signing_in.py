@@ -69,7 +69,7 @@ async def test_signing_in_gives_a_new_session_and_ends_the_old_one(visit: Visit,
     planted = ada.cookies["gate_session"]
     assert (await ada.sign_in("ada@example.org")).status == 303
     assert ada.cookies["gate_session"] != planted
-    assert services.accounts.sessions.find(planted) is None
+    assert services.accounts.sessions.find_session(planted) is None
     victim = visit()
     victim.cookies["gate_session"] = "known-to-the-attacker"
     await victim.sign_in("ada@example.org")

@@ -17,6 +17,8 @@ BETA_HEADER: Final = "anthropic-beta"
 
 def select_unknown(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
     """The members of `value` whose names are not in `known`."""
+    if not value.keys() - known:
+        return {}
     return {name: member for name, member in value.items() if name not in known}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tornado_gate.types import Message, ToolResult
+from tornado_gate.types import Message, Text, ToolResult
 from tornado_gate_anthropic.wire.messages.json_values import select_unknown
 from tornado_gate_anthropic.wire.messages.parts import parse_content
 
@@ -27,6 +27,12 @@ def parse_conversation(body: Mapping[str, Any]) -> tuple[tuple[Message, ...], di
         if isinstance(system, list):
             names |= {f"messages.0.content.{position}": f"system.{position}" for position in range(len(parts))}
     for number, value in enumerate(body["messages"]):
+        content = value.get("content")
+        if type(content) is str and len(value) == 2:  # `role` and a text, as in most messages
+            if (ours := len(messages)) != number:
+                names[f"messages.{ours}"] = f"messages.{number}"
+            messages.append(Message(role=value["role"], parts=(Text(text=content),)))
+            continue
         for places, message in _parse_message(value):
             ours = len(messages)
             if ours != number:

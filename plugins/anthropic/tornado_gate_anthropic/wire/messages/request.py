@@ -49,6 +49,13 @@ _KNOWN_MEMBERS: Final = frozenset(
         "metadata",
     )
 )
+_NAMES: Final = {
+    "stop": "stop_sequences",
+    "user": "metadata.user_id",
+    "response_format": "output_config.format",
+    "parallel_tool_calls": f"tool_choice.{DISABLE_PARALLEL}",
+}
+"""By field of `ChatRequest`: its place in the body, where they differ."""
 _NESTED_MEMBERS: Final = ("metadata", "output_config", "output_config.format", "thinking", "tool_choice")
 _UNSUPPORTED_FIELDS: Final = (
     "seed",
@@ -65,15 +72,17 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
     """The `ChatRequest` of a validated body. A member of a wrong type raises Python's own error, e.g. KeyError."""
     messages, names = parse_conversation(body)
     reasoning, reasoning_name, extra = parse_reasoning(body)
-    tools = tuple(parse_tool(tool) for tool in body.get("tools") or ())
+    tools = tuple(map(parse_tool, body.get("tools") or ()))
     tool_choice, parallel, choice_extra = parse_tool_choice(body.get("tool_choice"), tools)
     response_format, output_extra = _parse_output(body.get("output_config") or {})
     metadata = body.get("metadata") or {}
-    extra |= choice_extra | output_extra
-    extra |= {f"metadata.{name}": value for name, value in select_unknown(metadata, "user_id").items()}
-    extra |= {name: value for name, value in body.items() if name not in _KNOWN_MEMBERS}
-    names |= {"stop": "stop_sequences", "user": "metadata.user_id", "response_format": "output_config.format"}
-    names |= {"parallel_tool_calls": f"tool_choice.{DISABLE_PARALLEL}"}
+    extra |= choice_extra
+    extra |= output_extra
+    if metadata:
+        extra |= {f"metadata.{name}": value for name, value in select_unknown(metadata, "user_id").items()}
+    if not _KNOWN_MEMBERS.issuperset(body):
+        extra |= {name: value for name, value in body.items() if name not in _KNOWN_MEMBERS}
+    names |= _NAMES
     if reasoning_name:
         names["reasoning"] = reasoning_name
     if reasoning is not None and (reasoning.summary or reasoning.visible):
@@ -100,6 +109,8 @@ def parse_request(body: Mapping[str, Any]) -> ChatRequest:
 
 
 def _parse_output(config: Mapping[str, Any]) -> tuple[ResponseFormat | None, dict[str, Any]]:
+    if not config:
+        return None, {}
     extra = {f"output_config.{name}": value for name, value in select_unknown(config, "effort", "format").items()}
     match config.get("format"):
         case None:

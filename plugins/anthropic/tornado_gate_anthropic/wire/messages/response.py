@@ -61,6 +61,8 @@ def make_response_id(upstream_id: str | None, otherwise: str) -> str:
 
 def select_known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The members of `extra` named in `names` that are not None; other members may belong to another format."""
+    if not extra:
+        return {}
     return {name: extra[name] for name in names if extra.get(name) is not None}
 
 
@@ -144,6 +146,8 @@ def render_response(result: ChatResult, *, id: str, model: str) -> dict[str, Any
 
 def render_answer_blocks(part: Part) -> list[dict[str, Any]]:
     """The blocks of a part: one, or none; two for the use of a server tool of another vendor."""
+    if type(part) is Text and part.text and not part.citations and not part.extra:  # most parts
+        return [{"type": "text", "text": part.text, "citations": None}]
     if isinstance(part, VendorPart) and part.wire_format != WIRE_FORMAT:
         return render_vendor_blocks(part)
     block = render_answer_block(part)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from tornado_gate.codec.counts import read_count
 from tornado_gate.http.upstream_errors import response_failed
 from tornado_gate.types import FinishReason, Usage
-from tornado_gate_anthropic.wire.messages.json_values import drop_none, drop_null, select_unknown
+from tornado_gate_anthropic.wire.messages.json_values import drop_null, select_unknown
 
 _FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     "end_turn": "stop",
@@ -48,6 +48,7 @@ _NULLABLE_MEMBERS: Final = (
     "speed",
 )
 """Members that are required, and null without a value."""
+_NO_MEMBERS: Final[Mapping[str, Any]] = dict.fromkeys(_NULLABLE_MEMBERS)
 
 
 def parse_stop_reason(raw: str, calls_tools: bool = False) -> FinishReason:
@@ -137,19 +138,20 @@ def render_usage(usage: Usage | None) -> dict[str, Any]:
     if usage.input_tokens is not None:
         read = None if read is None else min(read, usage.input_tokens)
         written = None if written is None else min(written, usage.input_tokens - (read or 0))
-    details = usage.extra.get(_DETAILS)
-    details = (dict(details) if isinstance(details, Mapping) else {}) | drop_none(
-        thinking_tokens=usage.reasoning_tokens
-    )
-    return {
-        **dict.fromkeys(_NULLABLE_MEMBERS),
+    value = {
+        **_NO_MEMBERS,
         "input_tokens": max(0, (usage.input_tokens or 0) - (read or 0) - (written or 0)),
         _CACHE_WRITE: written,
         _CACHE_READ: read,
         "output_tokens": usage.output_tokens or 0,
-        **({_DETAILS: details} if details else {}),
-        **{name: usage.extra[name] for name in _EXTRA_MEMBERS if usage.extra.get(name) is not None},
     }
+    if extra := usage.extra:
+        if isinstance(details := extra.get(_DETAILS), Mapping) and details:
+            value[_DETAILS] = dict(details)
+        value |= {name: extra[name] for name in _EXTRA_MEMBERS if extra.get(name) is not None}
+    if usage.reasoning_tokens is not None:
+        value[_DETAILS] = (value[_DETAILS] or {}) | {"thinking_tokens": usage.reasoning_tokens}
+    return value
 
 
 def render_delta_usage(usage: Usage | None) -> dict[str, Any]:

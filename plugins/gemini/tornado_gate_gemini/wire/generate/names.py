@@ -92,13 +92,18 @@ def convert_to_camel_case(value: Any) -> Any:
 
 def _is_camel(value: Any) -> bool:
     """Return whether `value` has no known snake_case name at any level (fast check for the frequent case)."""
-    if isinstance(value, dict):
-        if not _SNAKE_NAME_SET.isdisjoint(value):
+    containers: list[Any] = [value] if isinstance(value, (dict, list)) else []
+    for container in containers:  # it grows; a loop takes less time than a function that calls itself
+        if isinstance(container, list):
+            members = container
+        elif _SNAKE_NAME_SET.isdisjoint(container):
+            members = container.values()
+        else:
             return False
-        value = value.values()
-    elif not isinstance(value, list):
-        return True
-    return all(map(_is_camel, [member for member in value if isinstance(member, (dict, list))]))
+        for member in members:
+            if isinstance(member, (dict, list)):
+                containers.append(member)
+    return True
 
 
 def _convert_value(value: Any) -> Any:

@@ -12,13 +12,14 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate.codec.checks import raise_invalid, raise_missing
 from tornado_gate.errors import NotFound
 from tornado_gate.types import Call, Reply, Route, WireRequest
-from tornado_gate_openai.fields.chat import check_metadata
-from tornado_gate_openai.fields.object_ids import list_object_references
+from tornado_gate_openai.fields.conversations import (
+    check_conversation_metadata,
+    check_new_conversation,
+    check_new_items,
+)
 from tornado_gate_openai.fields.response_answers import ITEMS
-from tornado_gate_openai.fields.response_items import MAX_NEW_ITEMS, check_new_items
 from tornado_gate_openai.format.replies import JSON_TYPE
 from tornado_gate_openai.format.responses import drop_encrypted
 from tornado_gate_openai.format.stored import conversation_store as store
@@ -41,10 +42,6 @@ ROUTES: Final = (
     Route("DELETE", _ONE, "chat", model="none", texts=ITEMS),
 )
 
-_MAX_PAIRS: Final = 16
-_LONGEST_NAME: Final = 64
-_LONGEST_VALUE: Final = 512
-"""Limits of metadata (the same source, conversation_create_params.py)."""
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 
 
@@ -59,7 +56,9 @@ async def _iterate_once(chunk: bytes) -> AsyncIterator[bytes]:
 
 async def _answer(call: Call, wire: WireRequest) -> Mapping[str, Any]:
     if wire.route.path == _ALL:
-        return (await store.create(call, _read_items(wire.json, required=False), _read_metadata(wire.json))).render()
+        check_new_conversation(wire.json)
+        items, metadata = wire.json.get("items") or (), wire.json.get("metadata") or {}
+        return (await store.create(call, items, metadata)).render()
     conversation_id = wire.path_arguments["conversation_id"]
     conversation = await store.get(call, conversation_id, "conversation_id")
     if wire.route.path == _ONE:
@@ -68,7 +67,8 @@ async def _answer(call: Call, wire: WireRequest) -> Mapping[str, Any]:
         return await _answer_about_item(call, wire, conversation)
     if wire.route.method == "GET":
         return render_page([_show(entry.item, wire) for entry in conversation.entries], wire.query)
-    return _render_list(await store.add_items(call, conversation, _read_items(wire.json, required=True)), wire)
+    check_new_items(wire.json)
+    return _render_list(await store.add_items(call, conversation, wire.json["items"]), wire)
 
 
 async def _answer_about_one(call: Call, wire: WireRequest, conversation: store.Conversation) -> Mapping[str, Any]:
@@ -76,9 +76,8 @@ async def _answer_about_one(call: Call, wire: WireRequest, conversation: store.C
         await store.delete(call, conversation.id)
         return {"id": conversation.id, "object": "conversation.deleted", "deleted": True}
     if wire.route.method == "POST":
-        if "metadata" not in wire.json:
-            raise_missing("metadata")
-        conversation = await store.set_metadata(call, conversation, _read_metadata(wire.json))
+        check_conversation_metadata(wire.json)
+        conversation = await store.set_metadata(call, conversation, wire.json["metadata"] or {})
     return conversation.render()
 
 
@@ -92,49 +91,6 @@ async def _answer_about_item(call: Call, wire: WireRequest, conversation: store.
         return _show(entry.item, wire)
     await call.memory.delete(entry.name)
     return conversation.render()
-
-
-def _read_items(body: Mapping[str, Any], *, required: bool) -> list[Mapping[str, Any]]:
-    """Return the checked items of a body. Raises InvalidField."""
-    items = body.get("items")
-    if items is None and not required:
-        return []
-    if items is None:
-        raise_missing("items")
-    if isinstance(items, str):
-        raise_invalid("items", "must be an array, not a string")
-    if not (items == [] and not required):
-        check_new_items(items)
-    if len(items) > MAX_NEW_ITEMS:
-        raise_invalid("items", f"has {len(items)} items; at most {MAX_NEW_ITEMS} may be added at a time")
-    for number, item in enumerate(items):
-        if item.get("type") in ("item_reference", "compaction_trigger") or item.keys() == {"id"}:
-            raise_invalid(f"items.{number}", "must be an item with its content, not a reference or a trigger")
-    for reference in list_object_references({"items": items}):
-        raise_invalid(
-            reference.param,
-            "is the id of an object at an upstream, but a conversation may be continued at every model. Send the content, or "
-            "send the id in 'input' of a request",
-        )
-    return list(items)
-
-
-def _read_metadata(body: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the checked metadata of a body; {} without. Raises InvalidField."""
-    metadata = body.get("metadata")
-    if metadata is None:
-        return {}
-    check_metadata(metadata)
-    if len(metadata) > _MAX_PAIRS:
-        raise_invalid("metadata", f"has {len(metadata)} pairs; at most {_MAX_PAIRS} are allowed")
-    for name, value in metadata.items():
-        if len(name) > _LONGEST_NAME or len(value) > _LONGEST_VALUE:
-            raise_invalid(
-                f"metadata.{name[:_LONGEST_NAME]}",
-                f"is too long: names may have {_LONGEST_NAME} characters, values {_LONGEST_VALUE}",
-            )
-    checked: Mapping[str, str] = metadata
-    return checked
 
 
 def _show(item: dict[str, Any], wire: WireRequest) -> dict[str, Any]:

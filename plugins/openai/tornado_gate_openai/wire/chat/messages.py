@@ -146,21 +146,41 @@ def render_messages(
     """
     values: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
-    renderer = _MessageRenderer(
-        call,
-        request,
-        own,
-        request.wire_format.startswith("openai"),
-        moved,
-        reasoning_content=reasoning_content,
-        cache_markers=cache_markers,
-    )
+    renderer: _MessageRenderer | None = None
     for number, message in enumerate(request.messages):
+        if not moved and (text := _read_plain_text(message)) is not None:
+            values.append({"role": message.role, "content": text})
+            continue
+        if renderer is None:
+            renderer = _MessageRenderer(
+                call,
+                request,
+                own,
+                request.wire_format.startswith("openai"),
+                moved,
+                reasoning_content=reasoning_content,
+                cache_markers=cache_markers,
+            )
         for value in renderer.render(number, message):
             if moved and value["role"] != "tool":
                 values.append(_make_tool_images_message(moved))
             values.append(value)
     return [*values, _make_tool_images_message(moved)] if moved else values
+
+
+def _read_plain_text(message: Message) -> str | None:
+    """Return the text of a message that has nothing else, as most have; None for any other message."""
+    if (
+        message.plain
+        and message.role != "tool"
+        and len(message.parts) == 1
+        and not message.extra
+        and message.name is None
+    ):
+        part = message.parts[0]
+        if type(part) is Text and not part.extra:
+            return part.text
+    return None
 
 
 def _make_tool_images_message(moved: list[dict[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tornado_gate.streams import sse
 from tornado_gate.types import IssuedObjects, Meter
-from tornado_gate.wire.schemas import is_array_of_objects, wrong_format_error
+from tornado_gate.wire.schemas import wrong_format_error
 from tornado_gate_openai.wire.chat.errors import find_error
 from tornado_gate_openai.wire.chat.usage import parse_finish_reason, parse_usage
 
@@ -89,16 +89,25 @@ def note_audio(issued: IssuedObjects, raw: bytes, noted: set[bytes]) -> None:
 
 def note_body(meter: Meter, body: Any) -> None:
     """Note usage and finish reason of a whole response. Raises the error in the body, or UpstreamError for a wrong shape."""
-    if (error := find_error(body)) is not None:
-        raise error
-    if not isinstance(body, dict) or not is_array_of_objects(body.get("choices")):
+    if type(body) is not dict:
         raise wrong_format_error()
-    note_usage(meter, body)
-    for choice in body["choices"]:
+    if ("error" in body or body.get("object") == "error") and (error := find_error(body)) is not None:
+        raise error
+    choices, reason, has_images = body.get("choices"), "", False
+    if type(choices) is not list:
+        raise wrong_format_error()
+    for choice in choices:  # one loop, because most bodies have one choice
+        if type(choice) is not dict:
+            raise wrong_format_error()
+        if type(raw := choice.get("finish_reason")) is str:
+            reason = raw or reason
         if type(message := choice.get("message")) is dict and "images" in message:
-            meter.add_images(count_images(body, "message"))
-            break
-    meter.record_finish(finish_of(body))
+            has_images = True
+    note_usage(meter, body)
+    if has_images:
+        meter.add_images(count_images(body, "message"))
+    if reason:
+        meter.record_finish(parse_finish_reason(reason))
 
 
 def count_images(body: Mapping[str, Any], member: str) -> int:
@@ -115,10 +124,12 @@ def count_images(body: Mapping[str, Any], member: str) -> int:
 def note_usage(meter: Meter, body: Mapping[str, Any]) -> bool:
     """Note the usage of a body or chunk. Returns False if there is no usage."""
     usage = parse_usage(body.get("usage"))
-    if usage is not None:
-        meter.record_usage(usage)
-        meter.record_tier(body.get("service_tier"))
-    return usage is not None
+    if usage is None:
+        return False
+    meter.record_usage(usage)
+    if (tier := body.get("service_tier")) is not None:
+        meter.record_tier(tier)
+    return True
 
 
 def finish_of(body: Mapping[str, Any]) -> str:

@@ -25,6 +25,8 @@ _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"
 
 def select_unknown(value: Mapping[str, Any], *known: str) -> dict[str, Any]:
     """Return the members of `value` whose names are not in `known`."""
+    if not value.keys() - known:
+        return {}
     return {name: member for name, member in value.items() if name not in known}
 
 

@@ -9,6 +9,7 @@ Source: openai-python 3.52, types/chat/completion_create_params.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, Reasoning, ResponseFormat, Tool, ToolChoice, VendorTool
@@ -50,6 +51,8 @@ _SHARED_FIELDS: Final = (
     "metadata",
 )
 """Fields with the same name and shape in the body and in `ChatRequest`, where None means absent."""
+_read_shared_fields: Final = attrgetter(*_SHARED_FIELDS)
+_NO_SHARED_FIELDS: Final = (None,) * len(_SHARED_FIELDS)
 FIELD_OF_MEMBER: Final[Mapping[str, str]] = {"max_completion_tokens": "max_tokens", "reasoning_effort": "reasoning"}
 """By member of the body: the field of `ChatRequest`, where the names differ."""
 
@@ -205,18 +208,25 @@ def render_request(
         "model": call.target.upstream_model,
         "messages": render_messages(call, request, own, reasoning_content, cache_markers),
     }
-    for name in _SHARED_FIELDS:
-        if (value := getattr(request, name)) is not None:
-            body[name] = value
-    body |= drop_none(
-        **{max_tokens_name: request.max_tokens, OPTIONS: render_options(call, request)},
-        stop=list(request.stop) or None,
-        tools=_render_tools(call, request, own, cache_markers) or None,
-        tool_choice=_render_tool_choice(call, request, own),
-        response_format=_render_response_format(call, request, own),
-        reasoning_effort=_render_reasoning(call, request),
-        modalities=list(request.modalities) or None,
-    )
+    shared = _read_shared_fields(request)
+    if shared != _NO_SHARED_FIELDS:
+        body |= {name: value for name, value in zip(_SHARED_FIELDS, shared, strict=True) if value is not None}
+    if request.max_tokens is not None:
+        body[max_tokens_name] = request.max_tokens
+    if request.tools and (options := render_options(call, request)) is not None:
+        body[OPTIONS] = options
+    if request.stop:
+        body["stop"] = list(request.stop)
+    if request.tools and (tools := _render_tools(call, request, own, cache_markers)):
+        body["tools"] = tools
+    if request.tool_choice is not None and (choice := _render_tool_choice(call, request, own)) is not None:
+        body["tool_choice"] = choice
+    if request.response_format is not None:
+        body["response_format"] = _render_response_format(call, request, request.response_format, own)
+    if request.reasoning is not None and (effort := _render_reasoning(call, request, request.reasoning)) is not None:
+        body["reasoning_effort"] = effort
+    if request.modalities:
+        body["modalities"] = list(request.modalities)
     if request.top_k is not None:
         call.drop_field(request.field_name("top_k"))
     if request.stream:
@@ -282,20 +292,16 @@ def _render_tool_choice(call: Call, request: ChatRequest, own: bool) -> Any:
             return mode
 
 
-def _render_response_format(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:
-    response_format = request.response_format
-    if response_format is None:
-        return None
+def _render_response_format(
+    call: Call, request: ChatRequest, response_format: ResponseFormat, own: bool
+) -> dict[str, Any]:
     value: dict[str, Any] = {"type": response_format.kind}
     if response_format.kind == "json_schema":
         value["json_schema"] = render_json_schema(request, response_format)
     return _add_extra(call, own, value, response_format.extra, request.field_name("response_format"))
 
 
-def _render_reasoning(call: Call, request: ChatRequest) -> str | None:
-    reasoning = request.reasoning
-    if reasoning is None:
-        return None
+def _render_reasoning(call: Call, request: ChatRequest, reasoning: Reasoning) -> str | None:
     name = request.field_name("reasoning")
     effort = reasoning.effort
     if reasoning.budget_tokens is not None:

@@ -50,6 +50,10 @@ ID_PREFIX: Final = "chatcmpl-"
 TOP_EXTRA: Final = ("service_tier", "system_fingerprint", "moderation")
 """The members of `ChatResult.extra` that exist in this format."""
 
+_BODY_MEMBERS: Final = frozenset({"id", "object", "created", "model", "choices", "usage"})
+_CHOICE_MEMBERS: Final = frozenset({"index", "message", "finish_reason", "logprobs"})
+_TEXT_MEMBERS: Final = frozenset({"role", "content", "refusal", "annotations"})
+"""The members of a message that is only a text, if the last two are empty."""
 _CALL_EXTRA: Final = ("extra_content",)  # Google's thought signatures, which the client must send back
 
 
@@ -66,20 +70,27 @@ def parse_response(body: Any, *, audio_media_type: str = "") -> ChatResult:
     if (error := find_error(body)) is not None:
         raise error
     choices = body.get("choices") if isinstance(body, dict) else None
-    if not isinstance(choices, list) or not choices or not all(isinstance(choice, dict) for choice in choices):
+    if not isinstance(choices, list) or set(map(type, choices)) != {dict}:
         raise UpstreamError(
             "The upstream returned JSON without chat completion choices. Check the provider's base_url."
         )
-    created = body.get("created")
-    extra = select_unknown(body, "id", "object", "created", "model", "choices", "usage")
+    if len(choices) > 1:
+        choices = sorted(choices, key=_get_index)
     return ChatResult(
         model=read_string(body.get("model")),
         id=read_string(body.get("id")) or None,
-        created=read_count(created) or None,
-        choices=tuple(_parse_choice(choice, audio_media_type) for choice in sorted(choices, key=_get_index)),
+        created=read_count(body.get("created")) or None,
+        choices=tuple([_parse_choice(choice, audio_media_type) for choice in choices]),
         usage=parse_usage(body.get("usage")),
-        extra={name: value for name, value in extra.items() if value is not None},
+        extra=_select_unknown_values(body, _BODY_MEMBERS),
     )
+
+
+def _select_unknown_values(value: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Return the members of `value` that are not null and whose names are not in `known`."""
+    if known.issuperset(value):
+        return {}
+    return {name: member for name, member in value.items() if member is not None and name not in known}
 
 
 def _get_index(choice: Mapping[str, Any]) -> int:
@@ -89,17 +100,15 @@ def _get_index(choice: Mapping[str, Any]) -> int:
 
 def _parse_choice(choice: Mapping[str, Any], audio_media_type: str) -> Choice:
     message = choice.get("message")
-    parts = tuple(_parse_message(message, audio_media_type)) if isinstance(message, dict) else ()
+    parts = _parse_message(message, audio_media_type) if isinstance(message, dict) else ()
     raw = read_string(choice.get("finish_reason"))
-    calls_tools = any(isinstance(part, ToolCall) for part in parts)
-    extra = select_unknown(choice, "index", "message", "finish_reason", "logprobs")
     return Choice(
         parts=parts,
-        reason=parse_finish_reason(raw or "stop", calls_tools),
+        reason=parse_finish_reason(raw or "stop", ToolCall in map(type, parts)),
         raw_reason=raw,
         stop_sequence=read_string(choice.get("stop_reason")) or None,  # vLLM's name
         logprobs=_parse_logprobs(choice.get("logprobs")),
-        extra={name: value for name, value in extra.items() if value is not None},
+        extra=_select_unknown_values(choice, _CHOICE_MEMBERS),
     )
 
 
@@ -109,7 +118,20 @@ def _parse_logprobs(value: Any) -> dict[str, Any] | None:
     return {kind: value[kind] for kind in ("content", "refusal") if isinstance(value.get(kind), list)} or None
 
 
-def _parse_message(message: Mapping[str, Any], audio_media_type: str) -> Iterator[Part]:
+def _parse_message(message: Mapping[str, Any], audio_media_type: str) -> tuple[Part, ...]:
+    """Return the parts of a message; most messages are one text."""
+    content = message.get("content")
+    if (
+        content
+        and type(content) is str
+        and _TEXT_MEMBERS.issuperset(message)
+        and not (message.get("refusal") or message.get("annotations"))
+    ):
+        return (Text(text=content),)
+    return tuple(_iterate_parts(message, audio_media_type))
+
+
+def _iterate_parts(message: Mapping[str, Any], audio_media_type: str) -> Iterator[Part]:
     thinking, text, refusal = read_content(message)
     details = message.get("reasoning_details")
     if thinking or isinstance(details, list):
@@ -236,6 +258,8 @@ def render_response(result: ChatResult, *, id: str, model: str, created: int) ->
 
 def select_known_extra(extra: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """Return the members of `extra` in `names` that are not None; other members may belong to another format."""
+    if not extra:
+        return {}
     return {name: extra[name] for name in names if extra.get(name) is not None}
 
 

@@ -61,7 +61,7 @@ def render_finish_reason(reason: FinishReason, raw: str = "") -> str:
 
 def parse_usage(value: Any) -> Usage | None:
     """Return the usage that an upstream reports; None if there is no token count."""
-    if not isinstance(value, dict):
+    if type(value) is not dict:
         return None
     return parse_plain_usage(value) or parse_any_usage(value)
 
@@ -76,14 +76,11 @@ def parse_plain_usage(value: dict[str, Any]) -> Usage | None:
         input_tokens, output_tokens, total = value["prompt_tokens"], value["completion_tokens"], value["total_tokens"]
     except KeyError:
         return None
-    if (
-        not (type(input_tokens) is type(output_tokens) is type(total) is int)
-        or input_tokens < 0
-        or output_tokens < 0
-        or total != input_tokens + output_tokens
-    ):
+    if type(input_tokens) is not int or type(output_tokens) is not int or type(total) is not int:
         return None
-    if len(value) == len(_TOTAL_MEMBERS):
+    if input_tokens < 0 or output_tokens < 0 or total != input_tokens + output_tokens:
+        return None
+    if len(value) == 3:
         return Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     shares: dict[str, int] = {}
     extra: dict[str, Any] = {}

@@ -1,0 +1,202 @@
+"""A stream from the upstream's connection to the caller's, without a task: the events of one read are passed on in one write.
+
+The chunks of a stream are a `stages.Flow`: synchronous steps behind a source that waits. `StreamPump` does the waiting of a flow
+whose source is the upstream's response and whose reader is the caller's connection. It runs in the function that has received
+the upstream's bytes, and passes them through the steps to the caller. The steps are those of the other way, a task that reads
+the flow (`handlers/answer.py`). So the pump can leave a flow to a task at any time, which goes on where the pump has stopped. It
+does so if a step must wait: for a large event, which is processed in a thread, for example. It also does so if the stream ends
+before its first chunk, because a task renders the error or tries something else.
+
+`direct.py` says which streams have a pump.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from tornado.iostream import StreamClosedError
+
+from tornado_gate.errors import GateError
+from tornado_gate.http import upstream
+from tornado_gate.http.client.response import HttpResponse
+from tornado_gate.streams.deadlines import Deadlines, ErrorMapper
+from tornado_gate.streams.stages import END, Flow
+from tornado_gate.types.wire import ResponseReader
+
+
+class StreamReceiver(Protocol):
+    """The caller's side: a handler."""
+
+    def send_chunks(self, chunks: list[bytes]) -> Awaitable[None] | None:
+        """Write chunks, after the head if they are the first. Return an awaitable if the caller must read before more is sent."""
+
+    def end_stream(self, chunks: list[bytes], error: BaseException | None) -> None:
+        """Write the last chunks, then end the response: normally, or with an error that the format has not rendered."""
+
+    def leave_stream(self) -> None:
+        """Go on in a task: the pump has stopped, and the flow is to be read."""
+
+    def report_unread(self) -> GateError:
+        """Return the error for a caller who has not read the stream in time."""
+
+    def fail_unexpectedly(self) -> None:
+        """End the response for the exception that is being handled."""
+
+
+class StreamPump:
+    """Reads `response` for `flow`, whose source it is. `begun`: the first chunk was sent to the caller."""
+
+    __slots__ = ("_deadlines", "_make_deadlines", "_reader", "_receiver", "_response", "_waiting", "begun", "flow")
+
+    def __init__(
+        self,
+        flow: Flow[bytes],
+        response: HttpResponse,
+        reader: ResponseReader | None,
+        make_deadlines: Callable[[], Deadlines],
+    ) -> None:
+        """`make_deadlines` is called when the pump waits for the first time. Many short streams arrive in one read."""
+        self.flow = flow
+        self._response = response
+        self._reader = reader
+        self._make_deadlines = make_deadlines
+        self._deadlines: Deadlines | None = None
+        self._receiver: StreamReceiver | None = None
+        self._waiting: asyncio.Future[None] | None = None  # until the caller has read
+        self.begun = False
+
+    def start(self, receiver: StreamReceiver) -> None:
+        """Send what has arrived, and go on when more arrives."""
+        self._receiver = receiver
+        self._on_change()
+
+    def interrupt(self, error: GateError) -> None:
+        """End a stream that has begun with `error`, because the gateway shuts down."""
+        if self._waiting is None:
+            self._fail(error)
+        else:
+            self._end([], error)
+
+    def stop(self) -> None:
+        """Close the response, unless it is complete."""
+        self._detach()
+        if self._deadlines is not None:
+            self._deadlines.stop()
+        upstream.end_answer(self._response, self._reader)
+
+    def limit_task(self, blame: ErrorMapper) -> Deadlines:
+        """Return the time limits of the task that reads the flow after the pump."""
+        deadlines = self._deadlines or self._make_deadlines()
+        deadlines.limit_source(self.flow, blame)
+        return deadlines
+
+    def _detach(self) -> None:
+        self._receiver = self._waiting = self._response.listener = None
+        if self._deadlines is not None:
+            self._deadlines.watch(None)
+
+    def _limit_time(self) -> Deadlines:
+        deadlines = self._deadlines
+        if deadlines is None:
+            deadlines = self._deadlines = self._make_deadlines()
+            deadlines.watch(self._on_late)
+        return deadlines
+
+    # Called when something has happened
+
+    def _on_change(self) -> None:
+        """Send what the upstream's connection has received."""
+        receiver = self._receiver
+        assert receiver is not None
+        try:
+            self._advance()
+        except Exception:
+            receiver.fail_unexpectedly()
+
+    def _on_late(self) -> None:
+        """A time limit has passed."""
+        receiver, deadlines = self._receiver, self._deadlines
+        assert receiver is not None
+        assert deadlines is not None
+        try:
+            if self._waiting is None:
+                self._fail(deadlines.make_late_error(is_begun=self.begun))
+            else:
+                self._end([], receiver.report_unread())
+        except Exception:
+            receiver.fail_unexpectedly()
+
+    def _on_read(self, waiting: asyncio.Future[None]) -> None:
+        """The caller has read what was sent, or has left."""
+        if self._waiting is not waiting:
+            return
+        self._waiting = None
+        if waiting.cancelled() or waiting.exception() is not None:
+            self._end([], StreamClosedError())
+        else:
+            self._on_change()
+
+    # Passing on
+
+    def _advance(self) -> None:
+        response, flow = self._response, self.flow
+        while True:
+            try:
+                piece = response.take_arrived()
+            except GateError as error:
+                self._fail(error)
+                return
+            if piece:
+                chunks = flow.push([piece])
+            elif response.ended:
+                chunks = flow.push([], END)
+            else:
+                break
+            if not self._pass_on(chunks):
+                return
+            if not response.ended and response.fault is None:
+                break
+        response.listener = self._on_change
+        (self._deadlines or self._limit_time()).limit_items(has_items=flow.begun, is_begun=self.begun)
+
+    def _fail(self, error: BaseException) -> None:
+        """End the flow with an error of the upstream, or of the gateway."""
+        self._response.listener = None
+        self._response.close()
+        self._pass_on(self.flow.push([], error))
+
+    def _pass_on(self, chunks: list[bytes] | None) -> bool:
+        """Send the results of the flow. Return whether the upstream is to be read on now."""
+        ending, receiver = self.flow.ending, self._receiver
+        assert receiver is not None
+        if chunks is None or (ending is not None and not chunks and not self.begun):
+            self._detach()
+            receiver.leave_stream()
+            return False
+        if ending is not None:
+            self._end(chunks, ending if isinstance(ending, BaseException) else None)
+            return False
+        if not chunks:
+            return True
+        self.begun = True
+        waiting = receiver.send_chunks(chunks)
+        if waiting is None:
+            return True
+        future = self._waiting = asyncio.ensure_future(waiting)
+        (self._deadlines or self._limit_time()).limit_reading()
+        future.add_done_callback(self._on_read)
+        return False
+
+    def _end(self, chunks: list[bytes], error: BaseException | None) -> None:
+        receiver = self._receiver
+        assert receiver is not None
+        self.begun = True
+        self._detach()
+        if self._deadlines is not None:
+            self._deadlines.stop()
+        if error is None and not self.flow.has_failed:
+            self._response.let_end()
+        upstream.end_answer(self._response, self._reader)
+        receiver.end_stream(chunks, error)
