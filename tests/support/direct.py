@@ -97,7 +97,7 @@ class HookedFormat(PlainFormat):
         return PlainFormat.forward_request(self, call, wire) if result is ... else result
 
     @format_impl
-    def forward_response(  # type: ignore[override]  # a hook may take more of the arguments
+    def forward_response(  # type: ignore[override]  # a hook takes the arguments that it names
         self, call: types.Call, request: types.VerbatimRequest, incoming: Any
     ) -> Any:
         result = self.after(call) if self.after is not None else ...
