@@ -304,7 +304,7 @@ class Wire:
 async def fed(said: list[bytes], *, ends: bool) -> tuple[int, dict[str, str], bytes, bool]:
     """What a connection makes of segments: status, headers, body, and whether it would be used again."""
     wire = Wire(asyncio.get_running_loop())
-    task = asyncio.create_task(wire.connection.send_request(b"head", b"body"))
+    task = asyncio.create_task(wire.connection.begin_request(b"head", b"body").wait_for_head())
     await asyncio.sleep(0)
     assert wire.sent == [b"headbody"]
     for segment in said:
@@ -319,7 +319,7 @@ async def fed(said: list[bytes], *, ends: bool) -> tuple[int, dict[str, str], by
 @on_both_loops
 async def test_a_connection_is_read_again_when_the_end_of_an_answer_came_past_the_pause() -> None:
     wire, size = Wire(asyncio.get_running_loop()), UNREAD_BYTES + 2
-    task = asyncio.create_task(wire.connection.send_request(b"head", b"body"))
+    task = asyncio.create_task(wire.connection.begin_request(b"head", b"body").wait_for_head())
     await asyncio.sleep(0)
     wire.connection.data_received(answer(b"x" * size)[:-1])
     assert not wire.read

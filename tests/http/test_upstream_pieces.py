@@ -137,7 +137,7 @@ async def test_a_large_body_that_is_cut_off_never_looks_whole() -> None:
 async def test_who_changes_the_headers_of_an_answer_does_not_change_where_it_ends() -> None:
     wire = Wire(asyncio.get_running_loop())
     said = answer(LARGE)
-    task = asyncio.create_task(wire.connection.send_request(b"head", b"body"))
+    task = asyncio.create_task(wire.connection.begin_request(b"head", b"body").wait_for_head())
     await asyncio.sleep(0)
     wire.connection.data_received(said[: -len(LARGE)])
     response = await task
@@ -151,7 +151,7 @@ async def test_who_changes_the_headers_of_an_answer_does_not_change_where_it_end
 @on_both_loops
 async def test_chunks_that_came_before_a_fault_are_given_first() -> None:
     wire = Wire(asyncio.get_running_loop())
-    task = asyncio.create_task(wire.connection.send_request(b"head", b"body"))
+    task = asyncio.create_task(wire.connection.begin_request(b"head", b"body").wait_for_head())
     await asyncio.sleep(0)
     wire.connection.data_received(chunked(b"one", b"two", end=b"zz\r\n"))
     response = await task
@@ -167,7 +167,7 @@ async def test_the_upstream_waits_each_time_that_the_reader_is_behind(coding: st
     in_chunks = coding == "chunks"
     head = chunked(end=b"") if in_chunks else answer(b"", Content_Length=str(9 * len(piece)))
     segment = b"%x\r\n%b\r\n" % (len(piece), piece) if in_chunks else piece
-    task = asyncio.create_task(wire.connection.send_request(b"head", b"body"))
+    task = asyncio.create_task(wire.connection.begin_request(b"head", b"body").wait_for_head())
     await asyncio.sleep(0)
     wire.connection.data_received(head)
     response = await task

@@ -151,17 +151,18 @@ class AuthenticatedHandler(Exchange):
 
     def finish(self) -> None:
         """Finish the complete body."""
-        self._stop_timing()
+        if self.is_timed:
+            self._stop_timing()
         super().finish()
 
     def _stop_timing(self) -> None:
-        if self.is_timed:
-            self.is_timed = False
-            self.services.rates.remove(self)
+        self.is_timed = False
+        self.services.rates.remove(self)
 
     def release(self) -> None:
         """Release the memory and the temporary files of the body."""
-        self._stop_timing()
+        if self.is_timed:
+            self._stop_timing()
         if self.is_open:
             self.is_open = False
             self.gate.overload.leave(self.caller.account)

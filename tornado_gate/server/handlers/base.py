@@ -49,7 +49,7 @@ class GateHandler(RequestHandler):
 
     def find_client(self) -> str:
         """Return the IP address of the caller, for the access log."""
-        return common.find_client_address(self.request, self.snapshot.config.server)
+        return common.find_request_origin(self.request, self.snapshot.config.server).address
 
     def set_cors_headers(self) -> None:
         """Set the headers of CORS. Called for each request and again by `clear`, which `fail` calls."""

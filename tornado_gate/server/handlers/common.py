@@ -152,11 +152,6 @@ def find_request_origin(request: RequestLine, server: ServerConfig) -> Origin:
     return find_origin(peer, lower_header_names(request.headers), server.trusted_proxies)
 
 
-def find_client_address(request: RequestLine, server: ServerConfig) -> str:
-    """Return the caller's IP address, behind the proxies that conf trusts; "" without one."""
-    return find_request_origin(request, server).address if server.trusted_proxies else request.remote_ip or ""
-
-
 def is_from_this_machine(request: HTTPServerRequest, server: ServerConfig) -> bool:
     """Return whether only a program on this machine can have sent the request: see `http.nearness`."""
     return nearness.is_from_this_machine(

@@ -146,7 +146,8 @@ class DirectAnswerHandler(AnswerHandler):
         if known is None or self.claim is not None:
             super().finish()
             return
-        self._stop_timing()
+        if self.is_timed:
+            self._stop_timing()
         self.body_read = True
         raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
         self.body = [raw]

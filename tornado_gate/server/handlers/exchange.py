@@ -228,7 +228,10 @@ class Exchange(HTTPMessageDelegate):
 
     def find_client(self) -> str:
         """Return the IP address of the caller, for the access log."""
-        return common.find_client_address(self.request, self.snapshot.config.server)
+        server = self.snapshot.config.server
+        if server.trusted_proxies:
+            return common.find_request_origin(self.request, server).address
+        return self.request.remote_ip or ""
 
     def start_work(self) -> None:
         """Run `answer` in a task."""

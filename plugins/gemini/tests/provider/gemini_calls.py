@@ -33,7 +33,8 @@ def call_for(model: str = "gemini-3-flash", api_key: str = KEY, headers: Any = N
 
 
 def translate_request(request: Request, call: Call | None = None) -> UpstreamRequest:
-    return asyncio.run(plugin.translate_request(call or call_for(), request))
+    translated = plugin.translate_request(call or call_for(), request)
+    return translated if isinstance(translated, UpstreamRequest) else asyncio.run(translated)
 
 
 def answer(pieces: Iterable[bytes], content_type: str = JSON) -> UpstreamResponse:
