@@ -40,9 +40,10 @@ from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import has_body
 from tornado_gate.server.handlers.cors import is_preflight
-from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler, KnownHead, RepeatedAnswerHandler
+from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler, RepeatedAnswerHandler
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.handlers.explain import ExplainHandler
+from tornado_gate.server.handlers.known_heads import KnownHead
 from tornado_gate.server.handlers.media import MediaHandler
 from tornado_gate.server.handlers.message_socket import MessageSocketHandler
 from tornado_gate.server.handlers.realtime import RealtimeHandler
@@ -119,9 +120,11 @@ class GateApplication(Application):
 
         Return None if the configuration, or what the key may do, has changed since then.
         """
-        if note.snapshot is not self._gate.snapshot:
+        snapshot = self._gate.snapshot
+        if note.snapshot is not snapshot:
+            note.forget()
             return None
-        handler = RepeatedAnswerHandler(self._services, note, request_conn)
+        handler = RepeatedAnswerHandler(self._services, snapshot, note, request_conn)
         return handler if handler.take_request(note, body) else None
 
     def get_page_limit(self, start_line: RequestStartLine) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from copy import copy
 from typing import Any, Literal
 
 from tornado.httputil import HTTPConnection
@@ -20,109 +19,22 @@ from tornado.iostream import StreamClosedError
 from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.codec import json_body
 from tornado_gate.errors import GateError, InternalError
-from tornado_gate.guards.stream_policy import HEADER
-from tornado_gate.http.server.head import HeaderFields
 from tornado_gate.http.server.response_head import is_clean_value
 from tornado_gate.ledger.costs import format_usd
-from tornado_gate.ledger.entries import select_headers
-from tornado_gate.pipeline.calls import CallerServices
 from tornado_gate.pipeline.direct import DirectAttempt, may_begin
 from tornado_gate.pipeline.model_names import find_plain_name
-from tornado_gate.pipeline.plans import Plan, Scope
+from tornado_gate.pipeline.plans import Plan
 from tornado_gate.pipeline.pricing import compute_answer_cost
-from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.answer import AnswerHandler, KeepAliveWriter, make_header_safe, make_unread_error
-from tornado_gate.server.handlers.authenticated import EMPTY_MAPPING, remove_keys
-from tornado_gate.server.handlers.exchange import CallerRequest, format_date_header
+from tornado_gate.server.handlers.authenticated import EMPTY_MAPPING
+from tornado_gate.server.handlers.exchange import format_date_header
+from tornado_gate.server.handlers.known_heads import KnownHead, remember_head
 from tornado_gate.server.services import Services
 from tornado_gate.streams.events import join_frames
 from tornado_gate.streams.passthrough import EVENTS
-from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import BufferedBody, Call, Caller, Reply, WireRequest
 from tornado_gate.types.call import LazyExitStack
-
-
-class KnownHead:
-    """What requests with the same head, apart from the length of their body, have in common.
-
-    `headers` are those for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is
-    the length in `headers`.
-    """
-
-    __slots__ = (
-        "body_bytes",
-        "caller",
-        "client",
-        "format",
-        "headers",
-        "key_digest",
-        "ledger_headers",
-        "matched",
-        "plans",
-        "request",
-        "request_id",
-        "services",
-        "snapshot",
-        "strict",
-    )
-
-    def __init__(self, handler: AnswerHandler, services: CallerServices) -> None:
-        lowered, snapshot, caller = handler.lower_headers, handler.snapshot, handler.caller
-        self.snapshot: Snapshot = snapshot
-        self.request: CallerRequest = _copy_request(handler.request, lowered["content-length"])
-        self.matched: MatchedRoute = handler.matched
-        self.format = handler.format
-        self.caller: Caller = caller
-        self.client = handler.find_client()
-        self.key_digest = handler.key_digest
-        self.headers: Mapping[str, str] = remove_keys(lowered)
-        self.ledger_headers = select_headers(self.headers)
-        self.body_bytes = int(lowered["content-length"])
-        self.request_id = handler.request_id if lowered.get("x-request-id") == handler.request_id else ""
-        self.strict = lowered.get("x-gate-strict") == "1"
-        self.services = services
-        self.plans: Scope = handler.gate.plans.find_scope(handler.matched.served, caller)
-
-    def get_headers(self, body_bytes: int) -> Mapping[str, str]:
-        """Return the headers for plugins of a request with a body of this length."""
-        if body_bytes == self.body_bytes:
-            return self.headers
-        return {**self.headers, "content-length": str(body_bytes)}
-
-
-def _copy_request(request: CallerRequest, length: str) -> CallerRequest:
-    """Return a copy for a `KnownHead`. Its headers have no note, which would refer to the `KnownHead` itself."""
-    copied = copy(request)
-    headers = request.headers
-    assert isinstance(headers, HeaderFields)
-    copied.headers = headers.copy_with_length(length)
-    copied.headers.note = None
-    return copied
-
-
-def remember_head(handler: DirectAnswerHandler) -> KnownHead | None:
-    """Keep what the next requests with the head of `handler` need. Return None for a request that has other steps."""
-    lowered, route, snapshot = handler.lower_headers, handler.route, handler.snapshot
-    if (
-        route.method != "POST"
-        or not handler.key_digest
-        or handler.form is not None
-        or handler.is_plain
-        or handler.request.query
-        or HEADER in lowered
-        or "content-length" not in lowered
-        or handler.caller.addresses
-        or snapshot.guards.lanes
-        or snapshot.config.cors.origins
-        or snapshot is not handler.gate.snapshot  # its plans would be those of another one
-        or not isinstance(handler.request.headers, HeaderFields)
-    ):
-        return None
-    services = handler.services.calls.make_services(handler.caller.account, handler.get_public_url())
-    known = handler.request.headers.note = KnownHead(handler, services)
-    return known
-
 
 _UNKNOWN: Any = object()
 
@@ -150,8 +62,9 @@ class DirectAnswerHandler(AnswerHandler):
             self._stop_timing()
         self.body_read = True
         raw = self.body[0] if len(self.body) == 1 else b"".join(self.body)
-        self.body = [raw]
+        self.body = []
         if not self._try_to_begin(known, raw):
+            self.body = [raw]
             self.start_work()
 
     def _try_to_begin(self, known: KnownHead, raw: bytes) -> bool:
@@ -175,13 +88,16 @@ class DirectAnswerHandler(AnswerHandler):
         if plan is None:
             self.parsed = body
             return False
+        headers = {**known.headers}  # a copy, because a plugin may change them
+        if len(raw) != known.body_bytes:
+            headers = known.get_headers(len(raw))
         wire = WireRequest(
             route=matched.served.route,
             path=known.request.path,
             path_arguments=matched.arguments,
             query=EMPTY_MAPPING,
             query_lists=EMPTY_MAPPING,
-            headers=known.headers if len(raw) == known.body_bytes else known.get_headers(len(raw)),
+            headers=headers,
             raw=raw,
             json=body,
         )
@@ -192,7 +108,6 @@ class DirectAnswerHandler(AnswerHandler):
         if not may_begin(gate, plan, call, wire):
             self.parsed = body
             return False
-        self.body = []
         self.wire, self.call, self.ledger_headers = wire, call, known.ledger_headers
         self.note_body(wire)
         gate.requests.begin(self.snapshot)
@@ -479,11 +394,11 @@ _STREAM_HEADERS: dict[str, str] = {"Content-Type": EVENTS}
 class RepeatedAnswerHandler(DirectAnswerHandler):
     """The handler of a request whose head its client has sent before on the same connection."""
 
-    def __init__(self, services: Services, known: KnownHead, connection: HTTPConnection) -> None:
+    def __init__(self, services: Services, snapshot: Snapshot, known: KnownHead, connection: HTTPConnection) -> None:
         self.started = time.monotonic()
         self.services = services
         self.gate = services.gate
-        self.snapshot = known.snapshot
+        self.snapshot = snapshot
         self.request = known.request
         self.connection = connection  # type: ignore[assignment]  # Tornado declares its base class
         self.request_id = known.request_id or common.make_request_id()

@@ -1,0 +1,102 @@
+"""What requests have in common whose client repeats their head on its connection (`http/server/head.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+
+from tornado_gate.guards.stream_policy import HEADER
+from tornado_gate.http.server.head import HeaderFields
+from tornado_gate.ledger.entries import select_headers
+from tornado_gate.pipeline.calls import CallerServices
+from tornado_gate.pipeline.plans import Scope
+from tornado_gate.pipeline.snapshot import Snapshot
+from tornado_gate.server.handlers.answer import AnswerHandler
+from tornado_gate.server.handlers.authenticated import remove_keys
+from tornado_gate.server.handlers.exchange import CallerRequest
+from tornado_gate.targets.routing import MatchedRoute
+from tornado_gate.types import Caller
+
+
+class KnownHead:
+    """What requests with the same head, apart from the length of their body, have in common.
+
+    `headers` are those for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is
+    the length in `headers`.
+    """
+
+    __slots__ = (
+        "body_bytes",
+        "caller",
+        "client",
+        "format",
+        "headers",
+        "key_digest",
+        "ledger_headers",
+        "matched",
+        "plans",
+        "request",
+        "request_id",
+        "services",
+        "snapshot",
+        "strict",
+    )
+
+    def __init__(self, handler: AnswerHandler, services: CallerServices) -> None:
+        lowered, snapshot, caller = handler.lower_headers, handler.snapshot, handler.caller
+        self.snapshot: Snapshot | None = snapshot
+        self.request: CallerRequest = _copy_request(handler.request, lowered["content-length"])
+        self.matched: MatchedRoute = handler.matched
+        self.format = handler.format
+        self.caller: Caller = caller
+        self.client = handler.find_client()
+        self.key_digest = handler.key_digest
+        self.headers: Mapping[str, str] = remove_keys(lowered)
+        self.ledger_headers = select_headers(self.headers)
+        self.body_bytes = int(lowered["content-length"])
+        self.request_id = handler.request_id if lowered.get("x-request-id") == handler.request_id else ""
+        self.strict = lowered.get("x-gate-strict") == "1"
+        self.services = services
+        self.plans: Scope = handler.gate.plans.find_scope(handler.matched.served, caller)
+
+    def get_headers(self, body_bytes: int) -> Mapping[str, str]:
+        """Return the headers for plugins of a request with a body of this length."""
+        return {**self.headers, "content-length": str(body_bytes)}
+
+    def forget(self) -> None:
+        """Forget the configuration, because it is no longer the current one. Its parts need not live as long as a connection."""
+        self.snapshot = None
+        self.plans = {}
+
+
+def _copy_request(request: CallerRequest, length: str) -> CallerRequest:
+    """Return a copy for a `KnownHead`. Its headers have no note, which would refer to the `KnownHead` itself."""
+    copied = copy(request)
+    headers = request.headers
+    assert isinstance(headers, HeaderFields)
+    copied.headers = headers.copy_with_length(length)
+    copied.headers.note = None
+    return copied
+
+
+def remember_head(handler: AnswerHandler) -> KnownHead | None:
+    """Keep what the next requests with the head of `handler` need. Return None for a request that has other steps."""
+    lowered, route, snapshot = handler.lower_headers, handler.route, handler.snapshot
+    if (
+        route.method != "POST"
+        or not handler.key_digest
+        or handler.form is not None
+        or handler.is_plain
+        or handler.request.query
+        or HEADER in lowered
+        or "content-length" not in lowered
+        or handler.caller.addresses
+        or snapshot.guards.lanes
+        or snapshot.config.cors.origins
+        or snapshot is not handler.gate.snapshot  # its plans would be those of another one
+        or not isinstance(handler.request.headers, HeaderFields)
+    ):
+        return None
+    services = handler.services.calls.make_services(handler.caller.account, handler.get_public_url())
+    known = handler.request.headers.note = KnownHead(handler, services)
+    return known
