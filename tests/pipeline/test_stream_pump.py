@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, cast
@@ -356,3 +357,24 @@ async def test_no_event_is_lost_if_the_framing_is_longer_than_the_events() -> No
         exchange.deliver([b"%x%b\r\n%b\r\n" % (len(TEXT), extension, TEXT)])
 
     assert exchange.pieces == [TEXT] * 41
+
+
+@pytest.mark.gen_test
+async def test_an_ended_pump_leaves_nothing_for_the_garbage_collector() -> None:
+    exchange = Exchange()
+    exchange.deliver([HEAD + frame(TEXT)])
+    exchange.start_pump()
+    assert exchange.pump is not None
+    exchange.deliver([frame(REASON) + frame(DONE) + b"0\r\n\r\n"])
+    gc.collect()  # what other tests have left
+    gc.disable()
+    try:
+        assert count_pumps() == 1
+        exchange.pump = None
+        assert count_pumps() == 0
+    finally:
+        gc.enable()
+
+
+def count_pumps() -> int:
+    return sum(type(value) is StreamPump for value in gc.get_objects())

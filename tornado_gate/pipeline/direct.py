@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 from tornado_gate.admission.estimates import begin_charge
 from tornado_gate.http import upstream
@@ -211,7 +212,9 @@ class DirectAttempt:
         self.reply = reply
         if reply.chunks is flow and self.closing.is_empty and reply.content_type.startswith("text/event-stream"):
             flow.add_step(metering.OutcomeStep(self._gate.health, call, plan.wire_format))
-            self.pump = StreamPump(flow, response, reader, self._make_deadlines)
+            # Not a method: it would refer to this object, which refers to the pump.
+            limit = partial(make_deadlines, call, streaming=True, begun_at=self._begun_at)
+            self.pump = StreamPump(flow, response, reader, limit)
             return reply
         deadlines = self._deadlines = self._make_deadlines()
         deadlines.limit_source(flow, plan.lane.as_plugin_error)

@@ -25,6 +25,7 @@ from tornado_gate.pipeline.direct import DirectAttempt, may_begin
 from tornado_gate.pipeline.model_names import find_plain_name
 from tornado_gate.pipeline.plans import Plan
 from tornado_gate.pipeline.pricing import compute_answer_cost
+from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.answer import AnswerHandler, KeepAliveWriter, make_header_safe, make_unread_error
 from tornado_gate.server.handlers.authenticated import EMPTY_MAPPING
@@ -88,7 +89,7 @@ class DirectAnswerHandler(AnswerHandler):
         if plan is None:
             self.parsed = body
             return False
-        headers = {**known.headers}  # a copy, because a plugin may change them
+        headers: Mapping[str, str] = {**known.headers}  # a copy, because a plugin may change them
         if len(raw) != known.body_bytes:
             headers = known.get_headers(len(raw))
         wire = WireRequest(
@@ -195,7 +196,6 @@ class DirectAnswerHandler(AnswerHandler):
         super().release()
 
     def _stop_running(self) -> None:
-        self.wire = None
         self.gate.requests.running.discard(self)
         self.gate.requests.end(self.snapshot)
 
@@ -238,7 +238,6 @@ class DirectAnswerHandler(AnswerHandler):
         try:
             common.record_request(self)
         finally:
-            self.wire = None
             gate.requests.running.discard(self)
             gate.requests.end(self.snapshot)
 
