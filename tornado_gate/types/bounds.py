@@ -1,4 +1,4 @@
-"""Limits and budgets, and what one request reserves of them."""
+"""Limits and budgets, and the amounts that one request reserves of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tornado_gate.types.value import State, Value, field
 
 
 class Budget(Value, frozen=True, kw_only=True):
-    """The most that may be spent; None: no bound.
+    """The maximum spending; None: no bound.
 
     `usd_per_day`, `usd_per_month`, `tokens_per_day` and `tokens_per_month` are US dollars and tokens in a UTC calendar day or
     month.
@@ -25,7 +25,7 @@ NO_BUDGET = Budget()
 
 
 class Limits(Value, frozen=True, kw_only=True):
-    """What the keys of a team may do together, by `requests_per_minute`, `tokens_per_minute`, `concurrent_requests`; None: no
+    """The limits that the keys of a team share: `requests_per_minute`, `tokens_per_minute`, `concurrent_requests`; None: no
     limit.
     """
 
@@ -38,10 +38,10 @@ NO_LIMITS = Limits()
 
 
 class Bound(NamedTuple):
-    """What one `subject` (an id or a name) may use at most. `kind` is that of the subject: key, user, team, model, provider,
+    """The maximum usage of one `subject` (an id or a name). `kind` is the subject's kind: key, user, team, model, provider,
     gateway.
 
-    `name` is the bound's name in conf, `limit` its value, for US dollars in nano-dollars. `counter` identifies the counter of
+    `name` is the bound's name in conf. `limit` is its value; US dollars are in nano-dollars. `counter` identifies the counter of
     the `family` (requests, tokens, open, periods: `admission/bounds.py`). `title` is the subject's name for people, "" if it is
     `subject` itself.
     """
@@ -56,8 +56,8 @@ class Bound(NamedTuple):
 
 
 class LimitLevel(NamedTuple):
-    """What is left of a limit per minute: `remaining` of `limit`; `reset` is the time in seconds until all of it is available
-    again.
+    """The unused part of a limit per minute: `remaining` of `limit`. `reset` is the time in seconds until the whole limit is
+    available again.
     """
 
     limit: int
@@ -66,8 +66,8 @@ class LimitLevel(NamedTuple):
 
 
 class LimitLevels(NamedTuple):
-    """What is left of the limits on `requests` and `tokens` per minute: of those that concern a request, the one that leaves
-    least. None: no limit.
+    """The unused parts of the limits on `requests` and `tokens` per minute. If several limits apply to a request, the limit with
+    the smallest unused part counts. None: no limit.
     """
 
     requests: LimitLevel | None = None
@@ -78,7 +78,7 @@ NO_LEVELS = LimitLevels()
 
 
 class Moment(NamedTuple):
-    """When something was reserved: `clock` is that of the store in milliseconds; `day` and `month` are in UTC."""
+    """The time of a reservation: `clock` is the store's clock in milliseconds; `day` and `month` are in UTC."""
 
     clock: int
     day: int
@@ -86,14 +86,14 @@ class Moment(NamedTuple):
 
 
 class ReservationStore(Protocol):
-    """The counters in which something is reserved: a store of `limits.store`."""
+    """The counters that hold reservations: a store of `limits.store`."""
 
     def change(self, bounds: Sequence[Bound], amounts: Sequence[int], moment: Moment) -> None:
-        """Add `amounts` to what was reserved at `moment`; negative amounts return it."""
+        """Add `amounts` to the reservation of `moment`; negative amounts release it."""
 
 
 class Reservation(State):
-    """The `amounts` that were reserved for `bounds` at a `moment` in a `store`. Empty `bounds`: nothing is reserved."""
+    """The `amounts` that were reserved for `bounds` at a `moment` in a `store`. With empty `bounds` there is no reservation."""
 
     bounds: tuple[Bound, ...]
     amounts: list[int]
@@ -104,8 +104,8 @@ class Reservation(State):
 class Reservations(State):
     """The reservations of one request: `of_request` for its caller and its model, `of_target` for the account that serves it.
 
-    `has_begun`: only the request itself is counted, because guards review it; the rest is reserved when it is admitted. `levels`
-    are what is left of the limits per minute.
+    `has_begun`: only the request itself is counted, because guards review it. The other amounts are reserved when it is
+    admitted. `levels` are the unused parts of the limits per minute.
     """
 
     of_request: list[Reservation] = field(default_factory=list)

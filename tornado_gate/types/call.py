@@ -23,9 +23,9 @@ MAX_LOSSES = 200
 class Caller(Value, frozen=True, kw_only=True):
     """The client of a request. `id` (of the key) and `account` are safe to log. Empty `models` and `operations` mean all.
 
-    `name` is the key's name; `user` and `team` are ids, "" without one. `tags` are the key's, for the usage ledger. `addresses`
+    `name` is the key's name; `user` and `team` are ids, "" without one. `tags` are the key's tags in the usage ledger. `addresses`
     are the networks from which the key may be used; empty: all. `bounds` are the limits and budgets of the key, its user and
-    its team. `role` is that of the key: an administrator's may use /admin/v1.
+    its team. `role` is the key's role: an administrator's key may use /admin/v1.
     """
 
     id: str
@@ -45,11 +45,12 @@ DEFAULT_RESPONSE_RULES = ResponseRules()
 
 
 class RequestEnd(Value, frozen=True, kw_only=True):
-    """How a request has ended, for the functions of `Call.when_ended`.
+    """The end of a request, for the functions of `Call.when_ended`.
 
-    `status` is that of the response, `error_code` the code of the error that it was or with which it broke off, "" without one.
-    `outcome` is "complete", "refused", "failed", "broken" (after its first event) or "aborted" (the caller has left). `seconds`
-    is the time from the request's first byte. `call` is the last one of the request, with the target that has answered.
+    `status` is the status of the response. `error_code` is the code of an error response, or of the error that interrupted the
+    response; "" without an error. `outcome` is "complete", "refused", "failed", "broken" (after its first event) or "aborted"
+    (the caller has left). `seconds` is the time from the request's first byte. `call` is the request's last call, with the
+    target that has answered.
     """
 
     call: Call
@@ -60,8 +61,8 @@ class RequestEnd(Value, frozen=True, kw_only=True):
 
 
 class ResponseAdditions(State):
-    """What hooks add to the response of a request: `headers` (see `Call.add_response_header`), and `observers` that are told
-    how the request has ended (see `Call.when_ended`). None without any.
+    """The additions of hooks to the response of a request: `headers` (see `Call.add_response_header`), and `observers`, which
+    are called when the request has ended (see `Call.when_ended`). Both are None if they are empty.
     """
 
     headers: dict[str, str] | None = None
@@ -82,13 +83,13 @@ class ResponseAdditions(State):
         self.observers.append(tell)
 
     def take_observers(self) -> list[Callable[[RequestEnd], None]]:
-        """Return the functions that were added, the last one first, and forget them."""
+        """Return the functions that were added, the last one first, and remove them."""
         observers, self.observers = self.observers or [], None
         return observers[::-1]
 
 
 class ValueGroup(NamedTuple):
-    """A group of a memory: its `values` by name, in the order of the names, and the `size` that they take in bytes."""
+    """A group of a memory: its `values` by name, in the order of the names, and their `size` in bytes."""
 
     values: dict[str, Any]
     size: int
@@ -115,7 +116,7 @@ class Memory(Protocol):
     async def read_group(self, head: str) -> ValueGroup:
         """Return the group of values `head`: the value with this name and those whose names begin with it and a colon.
 
-        Empty if the group does not exist. Raises Unavailable when the store cannot be used, as the next two methods.
+        It is empty if the group does not exist. Raises Unavailable when the store cannot be used; so do the next two methods.
         """
 
     async def extend_group(self, head: str, values: Mapping[str, Any], seconds: float, *, new: bool = False) -> bool:
@@ -129,7 +130,7 @@ class Memory(Protocol):
 
 
 class UrlFetcher(Protocol):
-    """Fetches URLs from requests and upstream responses: `tornado_gate.http.fetch.Fetcher`. Plugins use no other client."""
+    """A client for URLs of requests and upstream responses: `tornado_gate.http.fetch.Fetcher`. Plugins use no other client."""
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> Any:
         """Fetch a URL from a request; the result has `media_type` and `data`. Raises InvalidField for the field `param`."""
@@ -147,7 +148,7 @@ class UrlFetcher(Protocol):
 
 
 class ResponseFileStore(Protocol):
-    """Stores files of responses that callers download by URL: `tornado_gate.storage.files`.
+    """A store for files of responses that callers download by URL: `tornado_gate.storage.files`.
 
     `public_url` is the prefix of the gateway's URLs as callers see them.
     """
@@ -163,7 +164,7 @@ class ResponseFileStore(Protocol):
 
 
 class InnerModelCaller(Protocol):
-    """Calls other models of the gateway, for a provider built from them; with the caller's key, limits and permissions."""
+    """A caller of other models of the gateway, for a provider built from them. The caller's key, limits and permissions apply."""
 
     def ask(self, model: str, operation: str, request: Any) -> AsyncIterator[Any]:
         """Return the events of the response to a common request. Raises the GateError that a caller would receive."""
@@ -184,7 +185,7 @@ class LazyExitStack(AsyncExitStack):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was pushed, so that nothing needs closing."""
+        """Whether the stack is empty, so that it needs no closing."""
         return not self.__dict__
 
 
@@ -219,22 +220,25 @@ class NullMemory:
 class Call(Value, frozen=True, kw_only=True):
     """The context of one request. `target` is NO_TARGET until routing selects one; a provider's hooks always see a real target.
 
-    `id` is the request's (``x-request-id``), `caller` who sent it, `format` the name of the format plugin ("" in a video task),
+    `id` is the request's id (``x-request-id``), `caller` its sender, `format` the name of the format plugin ("" in a video task),
     `model` the requested name. `strict`: the caller sent ``x-gate-strict: 1``. `losses` are the fields dropped so far: use
-    `drop_field`. `meter` has what the upstream's response reports, `progress` how far the request has come, `charge` what it has
-    reserved of its bounds, and `additions` what hooks add to the response; all attempts share them. `headers` are the caller's,
-    with lower-case names and without keys. `dialect` is conf's choice where the gateway's contract and the vendor's API differ;
-    with "auto" the format chooses. `facts` are the requested model's descriptive keys in conf; `operation` is the one of the
-    route's operations that the target performs. `memory` outlives the request. `files` stores files that the response links to.
-    `fetcher` fetches URLs; see also `http.fetch.pictures`. `pool` holds the connections to the provider and is used only by the
-    core's `call_upstream` and `open_socket`. `inner` calls other models of the gateway. `started` is the time of the request's
-    first byte on the monotonic clock. `notes` is what hooks of one plugin remember of the request for each other, by keys of
-    their own; all attempts share it, and a call of an inner model has a copy. `key_digest` is a digest of the caller's key.
-    `responses` are conf's rules for storing responses. `failover`: whether another target may be tried after a failure; None:
-    yes, neither the caller nor conf says anything of it. `worker` runs a function in a thread; None if the request's body is
-    small, see `run`. `explain_refusal` is for the core's `call_upstream`: the provider's hook `translate_upstream_error`, if it
-    has one. The handler owns `closing`: its contents are closed when the response is complete, when it fails and when the caller
-    disconnects.
+    `drop_field`.
+
+    All attempts share four objects. `meter` has the measurements of the upstream's response, `progress` the state of the
+    request. `charge` has the amounts that the request reserves, and `additions` the hooks' additions to the response.
+
+    `headers` are the caller's headers, with lower-case names and without keys. `dialect` is conf's choice where the gateway's
+    contract and the vendor's API differ; with "auto" the format chooses. `facts` are the requested model's descriptive keys in
+    conf. `operation` is the operation of the route that the target performs. `memory` outlives the request. `files` stores files
+    that the response links to. `fetcher` fetches URLs; see also `http.fetch.pictures`. `pool` holds the connections to the
+    provider; only the core's `call_upstream` and `open_socket` use it. `inner` calls other models of the gateway. `started` is
+    the time of the request's first byte on the monotonic clock. `notes` holds data that hooks of one plugin share during the
+    request; each plugin chooses its own keys. All attempts share `notes`, and a call of an inner model has a copy. `key_digest`
+    is a digest of the caller's key. `responses` are conf's rules for storing responses. `failover`: whether another target may
+    be tried after a failure. None means yes: neither the caller nor conf sets it. `worker` runs a function in a thread; None if
+    the request's body is small, see `run`. `explain_refusal` is the provider's hook `translate_upstream_error`, if it has one;
+    the core's `call_upstream` uses it. The handler owns `closing`: its contents are closed when the response is complete, when
+    it fails and when the caller disconnects.
     """
 
     id: str
@@ -275,8 +279,8 @@ class Call(Value, frozen=True, kw_only=True):
         return replace(self, **changes)
 
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The result of a function that processes all of the request: of a large one in a thread, so that the event loop is
-        free.
+        """Return the result of a function that processes the whole request. For a large request it runs in a thread, so that it
+        does not block the event loop.
 
         For hooks that are coroutines; the core calls other hooks in the thread itself.
         """
@@ -286,10 +290,10 @@ class Call(Value, frozen=True, kw_only=True):
         return result
 
     def when_ended(self, tell: Callable[[RequestEnd], None]) -> None:
-        """Have `tell` called once, when the response has ended or the caller has left. It must not wait.
+        """Register `tell`. It is called once, when the response has ended or the caller has left. It must not wait.
 
-        The function that was added last is called first. Not called for the calls of a video task after the response that
-        created it, which belong to no request.
+        The function that was added last is called first. A video task makes further calls after the response that created it.
+        They belong to no request, so `tell` is not called for them.
         """
         self.additions.add_observer(tell)
 

@@ -1,7 +1,7 @@
-"""The measurements of a request, divided by who writes them; never any content.
+"""The measurements of a request, in one class for each writer. They never contain content.
 
-`Meter` is written by whoever reads the upstream's response, `Progress` by the pipeline, `Charge` by admission and the ledger.
-Each is changed by its methods only, except where a loop over the chunks of a stream counts them in a `Meter`.
+The reader of the upstream's response writes `Meter`. The pipeline writes `Progress`. Admission and the ledger write `Charge`.
+Only their methods change them. One exception: a loop over the chunks of a stream counts them directly in a `Meter`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from tornado_gate.types.value import State
 
 
 class Meter(State):
-    """What the upstream's response has reported and produced so far: formats record it on the verbatim lane, the core on the
-    common one.
+    """The reported usage and the output of the upstream's response so far. On the verbatim lane formats record them, on the
+    common lane the core does.
 
-    `usage` and `finish_reason` are those of the response so far. `images` counts generated images, `seconds` those of video
-    or sound, `characters` those of text for speech; `size` and `quality` are those of images or video. `service_tier` is the
-    one in which the upstream served the request, `web_searches` those that it made, if not in the usage. `late_error` is an
-    error that ended the response after its first event.
+    `usage` and `finish_reason` are the latest values of the response. `images` is the number of generated images, `seconds` the
+    duration of video or sound, `characters` the length of text for speech. `size` and `quality` describe images or video.
+    `service_tier` is the tier in which the upstream served the request. `web_searches` is the number of the upstream's web
+    searches that its usage does not count. `late_error` is an error that ended the response after its first event.
 
-    `measures_text`: `produced_bytes` and `produced_frames` count what was produced: characters of text and their events, or in
-    the verbatim lane bytes and their frames, each with about `frame_bytes` that are no text. They are for an estimate of a
-    response that ends without usage (`ledger/estimates.py`). `estimate_rest` returns what a realtime session has used since the
-    last usage that its upstream reported.
+    `measures_text`: `produced_bytes` and `produced_frames` count the output. On the common lane they count characters of text and
+    their events. On the verbatim lane they count bytes and their frames; about `frame_bytes` of each frame are no text. The
+    counts serve to estimate the usage of a response that ends without usage (`ledger/estimates.py`). `estimate_rest` returns the
+    usage of a realtime session since its upstream's last report.
     """
 
     usage: Usage | None = None
@@ -60,12 +60,12 @@ class Meter(State):
             self.finish_reason = reason
 
     def record_tier(self, tier: object) -> None:
-        """Record the service tier as the upstream's JSON has it; what is no string is ignored."""
+        """Record the service tier of the upstream's JSON; a value that is not a string is ignored."""
         if isinstance(tier, str):
             self.service_tier = tier
 
     def add_images(self, count: int) -> None:
-        """Count images that the response has."""
+        """Add `count` images of the response."""
         self.images += count
 
     def record_variant(self, size: str, quality: str) -> None:
@@ -73,7 +73,7 @@ class Meter(State):
         self.size, self.quality = size, quality
 
     def record_seconds(self, seconds: float | None) -> None:
-        """Record how long the video or the sound is; None is unknown."""
+        """Record the duration of the video or the sound; None if it is unknown."""
         self.seconds = seconds or 0.0
 
     def record_characters(self, count: int) -> None:
@@ -85,7 +85,7 @@ class Meter(State):
         self.web_searches = count
 
     def record_late_error(self, error: GateError | None) -> None:
-        """Record the error that ended the response after its first event; None forgets it, and its traceback."""
+        """Record the error that ended the response after its first event; None removes it and its traceback."""
         self.late_error = error
 
     def measure_text(self, *, is_measured: bool) -> None:
@@ -97,23 +97,23 @@ class Meter(State):
         self.frame_bytes = frame_bytes
 
     def add_text(self, frames: int, length: int) -> None:
-        """Count frames of text that the response has, and the length of all of them."""
+        """Add `frames` of text of the response, and their total `length`."""
         self.produced_frames += frames
         self.produced_bytes += length
 
     def estimate_rest_by(self, estimate: Callable[[], Usage]) -> None:
-        """Have `estimate` called when the session has ended: it returns what the upstream has not reported."""
+        """Register `estimate`, which is called when the session has ended. It returns the usage that the upstream has not reported."""
         self.estimate_rest = estimate
 
     def assume(self, requested: Quantities) -> None:
-        """Count the images or characters that the request asks for, where the response did not say what was made."""
+        """Count the requested images or characters, if the response did not report how many were made."""
         if requested.images and not self.images:
             self.images = requested.images
             self.size, self.quality = self.size or requested.size, self.quality or requested.quality
         self.characters = self.characters or requested.characters or 0
 
     def forget(self) -> None:
-        """Forget what an attempt that failed has measured: it costs nothing, even if another one succeeds."""
+        """Remove the measurements of a failed attempt: it is free, even if another attempt succeeds."""
         self.usage, self.finish_reason = None, ""
         self.produced_bytes = self.produced_frames = self.images = self.characters = self.web_searches = 0
         self.seconds = 0.0
@@ -121,18 +121,18 @@ class Meter(State):
 
 
 class Progress(State):
-    """How far the pipeline has come with a request.
+    """The state of a request in the pipeline.
 
-    `model` is the requested name, `target` that of the last attempt; `attempts` counts the targets tried. `is_sent`: an
+    `model` is the requested name, `target` the target of the last attempt; `attempts` counts the targets tried. `is_sent`: an
     upstream has the request, and has not failed. `is_streamed`: the caller has requested a stream. `ends_at` is the time on the
     event loop's clock when the total timeout of the current attempt ends; None without an attempt. `first_event_seconds` is the
-    time to the first event. `attempt_error` is the code of the error with which the last attempt has failed, `error_code` that of
-    an error after the first event. `is_withheld`: a target has answered, and a guard has refused the response, for which the
-    caller pays.
+    time to the first event. `attempt_error` is the code of the error that ended the last attempt. `error_code` is the code of an
+    error after the first event. `is_withheld`: a target has answered, and a guard has refused the response; the caller pays for
+    it.
 
-    `cached`: a wrapper has answered the current attempt without its target (true), or has asked the target (false); None: no
-    wrapper has looked for an answer. A cached response reports its usage to the caller, costs nothing, and says nothing about
-    its target.
+    `cached`: a wrapper has answered the current attempt without its target (true), or has called the target (false). None: no
+    wrapper has looked for an answer. A cached response reports its usage to the caller and is free. It is no measurement of its
+    target.
     """
 
     model: str = ""
@@ -148,7 +148,7 @@ class Progress(State):
     cached: bool | None = None
 
     def request_model(self, model: str) -> None:
-        """Note the model that the request names, as conf names it."""
+        """Note the requested model, under its name in conf."""
         self.model = model
 
     def explain(self, model: str, target: Target) -> None:
@@ -167,7 +167,7 @@ class Progress(State):
         self.attempts += 1
 
     def limit_time(self, ends_at: float, *, is_streamed: bool) -> None:
-        """Note when the current attempt must have ended, and whether the caller has requested a stream."""
+        """Note the time limit of the current attempt, and whether the caller has requested a stream."""
         self.ends_at = ends_at
         self.is_streamed = is_streamed
 
@@ -193,18 +193,19 @@ class Progress(State):
         self.is_withheld = is_withheld
 
     def record_cache(self, *, is_hit: bool) -> None:
-        """Note whether a wrapper has answered instead of the target. Of several parts, all must be cached."""
+        """Note whether a wrapper has answered instead of the target. If there are several parts, all must be cached."""
         self.cached = is_hit and self.cached is not False
 
 
 class Charge(State):
-    """What a request has reserved of its bounds, and what it is charged without a report of its upstream.
+    """The reservations of a request, and its charge if the upstream reports no usage.
 
-    `reservations` are None if nothing limits the request. `estimate_prompt` returns the tokens of the prompt; None for operations
-    that have none. `requested` has the images or characters that the request asks for. `counted_tokens` of the prompt another
-    request was charged, which created the object that this one reads. `is_counted_elsewhere`: the tokens are already counted for
-    the inner calls that produced the response. `is_inner`: the request is part of another one of the same caller, and does not
-    count as one. `cost` is that of a complete response in nano-dollars, where the caller was told it.
+    `reservations` are None if the request has no limits. `estimate_prompt` returns the tokens of the prompt; None for operations
+    without a prompt. `requested` has the requested images or characters. `counted_tokens` is the number of prompt tokens already
+    charged to another request, which created the object that this request reads. `is_counted_elsewhere`: the tokens are already
+    counted for the inner calls that produced the response. `is_inner`: the request is part of another request of the same
+    caller, so it is not counted as a request. `cost` is the cost of a complete response in nano-dollars, if the caller received
+    it.
     """
 
     reservations: Reservations | None = None
@@ -218,35 +219,35 @@ class Charge(State):
     hidden_fields = frozenset({"estimate_prompt"})
 
     def reserve(self, reservations: Reservations) -> None:
-        """Keep what the request has reserved."""
+        """Keep the reservations of the request."""
         self.reservations = reservations
 
     def take_reservations(self) -> Reservations | None:
-        """Return what the request has reserved, for whoever settles or cancels it."""
+        """Return and remove the reservations of the request. The caller of this method settles or cancels them."""
         reservations, self.reservations = self.reservations, None
         return reservations
 
     def expect(self, estimate_prompt: Callable[[], int], requested: Quantities | None) -> None:
-        """Keep what the request is charged if its upstream does not report what it used."""
+        """Keep the charge that applies if the upstream reports no usage."""
         self.estimate_prompt = estimate_prompt
         self.requested = requested
 
     def forget_requested(self) -> None:
-        """Forget what the request asks for, because its attempt has failed."""
+        """Remove the requested quantities, because the attempt has failed."""
         self.requested = None
 
     def release_body(self) -> None:
-        """Forget how the prompt is estimated, which holds the body."""
+        """Remove the function that estimates the prompt, because it keeps the body in memory."""
         self.estimate_prompt = None
 
     def count_elsewhere(self) -> None:
-        """Note that inner calls are charged instead of this request."""
+        """Note that the inner calls are charged instead of this request."""
         self.is_counted_elsewhere = True
 
     def subtract(self, counted_tokens: int) -> None:
-        """Note the tokens of the prompt that another request was charged."""
+        """Note the prompt tokens that were charged to another request."""
         self.counted_tokens = counted_tokens
 
     def quote(self, cost: int | None) -> None:
-        """Note the cost that the caller is told; None if it is unknown."""
+        """Note the cost that the caller receives; None if it is unknown."""
         self.cost = cost

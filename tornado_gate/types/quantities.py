@@ -1,4 +1,4 @@
-"""What a request has used, in the units of prices."""
+"""The usage of a request in the units of prices."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from tornado_gate.types.value import Value
 
 
 class Quantities(Value, frozen=True, kw_only=True):
-    """What a request has used, in the units of prices. None: not reported, or nothing of this kind.
+    """The usage of a request in the units of prices. None: not reported, or not used.
 
-    `input_tokens` count the whole prompt, with `audio_input_tokens`, `image_input_tokens` and `video_input_tokens`, and with
-    `cached_input_tokens` and `cache_write_tokens`; `output_tokens` count all that was generated, with `reasoning_tokens`,
+    `input_tokens` count the whole prompt. They include `audio_input_tokens`, `image_input_tokens`, `video_input_tokens`,
+    `cached_input_tokens` and `cache_write_tokens`. `output_tokens` count the whole output. They include `reasoning_tokens`,
     `audio_output_tokens`, `image_output_tokens` and `video_output_tokens`. `cached_audio_input_tokens` are part of
-    `cached_input_tokens` and of `audio_input_tokens`, `cached_image_input_tokens` likewise; `cache_write_1h_tokens` are part of
-    `cache_write_tokens`. `images` and `web_searches` are counts, `characters` those of a text that is spoken. `seconds` are those
-    of video or sound, made or transcribed; `size` and `quality` are those of images or video. `service_tier` is the one in which
-    the upstream served the request, "" if it did not say.
+    `cached_input_tokens` and of `audio_input_tokens`. `cached_image_input_tokens` are part of `cached_input_tokens` and of
+    `image_input_tokens`. `cache_write_1h_tokens` are part of `cache_write_tokens`. `images` and `web_searches` are counts.
+    `characters` is the length of a text that is spoken. `seconds` is the duration of video or sound, generated or transcribed.
+    `size` and `quality` describe images or video. `service_tier` is the tier in which the upstream served the request, "" if it
+    was not reported.
     """
 
     input_tokens: int | None = None

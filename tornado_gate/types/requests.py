@@ -167,7 +167,7 @@ class VerbatimRequest(Value, frozen=True, kw_only=True):
     the body requests a stream. `form`: the caller sent a form, whose text fields are in `body` and whose files are in `files`;
     send it as `codec.multipart.FormBody`. The provider derives the upstream's path from `operation` and the caller's `path`.
     `state` belongs to the format, for its `forward_response`. `issued`: `forward_response` adds the ids of objects that the
-    upstream keeps, and the core records them for the account; None if the response has none. `slow_start`: the upstream sends no
+    upstream keeps, and the core records them for the account; None without such objects. `slow_start`: the upstream sends no
     data until its work is done, which may take longer than ``timeouts.first_event``; only the total timeout applies.
     """
 

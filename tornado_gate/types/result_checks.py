@@ -1,4 +1,4 @@
-"""The check of a whole chat response that a plugin has made; a short way for responses like those that were right before."""
+"""The check of a whole chat response that a plugin has made. Responses with an already checked shape take a fast path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_LENGTH: Final = 200
 _PLAIN_PARTS: Final = frozenset({Refusal, Text, Thinking, ToolCall})
 
 _right_shapes: set[tuple[Any, ...]] = set()
-"""Shapes of responses that were right: the types of all values, and the words in fields that allow only some."""
+"""Shapes of valid responses: the types of all values, and the words in fields that allow only certain words."""
 
 
 def find_wrong_result_field(result: ChatResult) -> str:
@@ -30,9 +30,10 @@ def find_wrong_result_field(result: ChatResult) -> str:
 
 
 def _read_shape(result: ChatResult) -> tuple[Any, ...] | None:
-    """Return what decides whether the fields are right; None for values that must be looked at, and for many.
+    """Return the shape that decides whether the fields are valid. Return None for values that must be checked one by one, and
+    for many values.
 
-    `join` refuses names of members that are no texts.
+    `join` refuses member names that are not strings.
     """
     try:
         usage = result.usage

@@ -1,4 +1,4 @@
-"""Where a request is sent: a provider entry of conf and the upstream's name of the model, with its time limits."""
+"""The target of a request: a provider entry of conf and the upstream's name of the model, with its time limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Timeouts(Value, frozen=True, kw_only=True):
     """Time limits in seconds: `connect` to connect, `first_event` to the first event, `gap` between two events, `total` for
     all.
 
-    `whole` is the time to the first byte of a whole response (one that is not streamed); None: as `first_event`.
+    `whole` is the time to the first byte of a whole response (a response without streaming); None: as `first_event`.
     """
 
     connect: float = 5.0
@@ -27,13 +27,13 @@ class Timeouts(Value, frozen=True, kw_only=True):
 class Target(Value, frozen=True, kw_only=True):
     """A provider entry of conf and the upstream's name of the model.
 
-    `provider` is the entry's name and `plugin` its plugin; `model` is the name in conf under which the target was found,
-    `upstream_model` the one to send. `headers` are those of the entry, which the plugin adds to its requests. `timeouts` are
-    enforced by the core. `base_url` has no trailing slash; it includes a version segment if the plugin's `configure` added one.
+    `provider` is the entry's name and `plugin` its plugin. `model` is the name in conf under which the target was found,
+    `upstream_model` the name to send. `headers` are the entry's headers, which the plugin adds to its requests. The core enforces
+    `timeouts`. `base_url` has no trailing slash; it includes a version segment if the plugin's `configure` added one.
     `settings` is the value from the plugin's `configure`, else the entry's settings. `facts` are the model's descriptive keys
-    in conf (token limits, …). `operations` are those that conf and the plugin allow; None means all. `shared_objects` are the
-    kinds of objects in the provider's account that every caller may use by id. Of an entry with several keys, `api_key` is the
-    one to use, `key` its fingerprint and `account_keys` are all of them.
+    in conf (token limits, …). `operations` are the operations allowed by both conf and the plugin; None means all.
+    `shared_objects` are the kinds of objects in the provider's account that every caller may use by id. If the entry has several
+    keys, `api_key` is the key to use, `key` its fingerprint, and `account_keys` are all keys.
     """
 
     provider: str
@@ -55,7 +55,7 @@ class Target(Value, frozen=True, kw_only=True):
 
     @property
     def place(self) -> tuple[str, str]:
-        """The provider entry and the canonical name of the upstream model, by which measurements and circuits are kept."""
+        """The provider entry and the canonical name of the upstream model: the key of measurements and circuits."""
         return self.provider, canonicalize_name(self.upstream_model)
 
     def shares(self, kind: str) -> bool:

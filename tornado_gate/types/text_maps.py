@@ -1,12 +1,12 @@
-"""Where the texts of a route's bodies, stream events and messages are. Guards read and replace them (`types/texts.py`).
+"""The places of the texts in a route's bodies, stream events and messages. Guards read and replace them (`types/texts.py`).
 
-A format describes the JSON of a route with *shapes*. Every string is a text, unless a shape says what else it is, so a
-member that a vendor adds tomorrow is seen by guards as a text of the kind "other". Arrays need no shape: a shape
-applies to each item of an array. A shape for objects applies to a string, too: ``"content": PART`` describes a string
-and a list of parts.
+A format describes the JSON of a route with *shapes*. Every string is a text, unless a shape declares it as something else.
+So guards read a member that a vendor adds tomorrow as a text of the kind "other". Arrays need no shape: a shape applies to
+each item of an array. A shape for objects also applies to a string: ``"content": PART`` describes a string and a list of
+parts.
 
-The *place* of a text is its path in a whole response. A text that arrives in pieces, and the events that repeat it as a
-whole, have the same place, so that the repetitions get the same replacements.
+The *place* of a text is its path in a whole response. A stream may send a text in several events and repeat the whole text in
+later events. All of them have the same place, so the repetitions get the same replacements.
 """
 
 from __future__ import annotations
@@ -19,33 +19,32 @@ from tornado_gate.types.value import Value, field, replace
 
 
 class Shape(Value, frozen=True, kw_only=True, eq=False):
-    """What a value of a body is. Use a subclass."""
+    """The meaning of a value in a body. Use a subclass."""
 
 
 class Word(Shape, frozen=True, kw_only=True, eq=False):
     """An id, a type, a role or another name: a string of ASCII characters without white space, ``@`` and control
-    characters, at most 512 long. In a request it is a fixed text of the kind "name", seen once for each body; in an answer
-    it is no text. Any other string in its place is a text of the kind "other".
+    characters, at most 512 long. In a request it is a fixed text of the kind "name", and guards read it once for each body.
+    In a response it is not a text. Any other string in its place is a text of the kind "other".
     """
 
 
 class Data(Shape, frozen=True, kw_only=True, eq=False):
     """Base64 or encrypted data that is not a text, such as a signature. A string with a space, ``@`` or characters
-    beyond ASCII is a text. In a request, base64 of text and what is not base64 are texts, too.
+    beyond ASCII is a text. In a request, base64 of text is a text, and so is a string that is not base64.
 
-    `json_after` is the start of strings of the gateway itself, in which base64 of JSON follows: its strings are texts, if
-    one of them is more than data.
+    `json_after` is the prefix of the gateway's own strings, after which base64 of JSON follows. The strings of that JSON are
+    texts, if one of them is more than data.
     """
 
     json_after: str = ""
 
 
 class Text(Shape, frozen=True, kw_only=True, eq=False):
-    """A text, or an object or array in which all strings are texts. `kind` None: the kind that an object around it has
-    chosen.
+    """A text, or an object or array in which all strings are texts. With `kind` None, an enclosing object chooses the kind.
 
-    `signed_by` is a member beside it with a vendor's signature of the text: in a request such a text is fixed. `delta`:
-    in a stream event, a piece of the text whose place is `place`.
+    `signed_by` is a sibling member with a vendor's signature of the text. In a request such a text is fixed. `delta`: the
+    stream event has a piece of the text whose place is `place`.
     """
 
     kind: TextKind | None = None
@@ -56,23 +55,22 @@ class Text(Shape, frozen=True, kw_only=True, eq=False):
 
 class JsonText(Text, frozen=True, kw_only=True, eq=False):
     """JSON inside a string, such as the arguments of a tool call: each string in it is a text, and replacements keep it
-    valid. An object in its place is read as `Text`. What is not JSON is one text.
+    valid. An object in its place is read as `Text`. A string that is not JSON is one text.
     """
 
 
 class Media(Shape, frozen=True, kw_only=True, eq=False):
-    """A file: a data URL, an address, or base64 with its media type in a member beside it. A file is a text if its
-    content or its media type is (`codec/text_files.py`); an address is a text; images, sound and other files are not. What
-    cannot be read in exactly one way is unread: a required guard blocks it.
+    """A file: a data URL, an address, or base64 with its media type in a sibling member. A file is a text if its content or its
+    media type is text (`codec/text_files.py`). An address is a text. Images, sound and other files are not texts. A file that
+    can be read in several ways is not read: a required guard blocks it.
     """
 
 
 class Derived(Shape, frozen=True, kw_only=True, eq=False):
-    """A value that reveals texts, such as log probabilities: it becomes `empty` if a text was replaced whose place is
-    `of` or begins with it. `of` is relative to the place of the object around it. Strings in it are texts if `shape` is
-    given, else they are none.
+    """A value that reveals texts, such as log probabilities. It becomes `empty` if a text was replaced whose place is `of` or
+    begins with it. `of` is relative to the place of the enclosing object. Its strings are texts only if `shape` is given.
 
-    In a stream without `shape`, its pieces arrive with those of the text, and are held back as long.
+    In a stream without `shape`, its pieces arrive together with the pieces of the text, and are held back equally long.
     """
 
     of: str = ""
@@ -81,8 +79,8 @@ class Derived(Shape, frozen=True, kw_only=True, eq=False):
 
 
 class Offset(Shape, frozen=True, kw_only=True, eq=False):
-    """A position, in characters, in the text at the place `of`, which is relative to the place of the object around it.
-    It is moved by the replacements before it.
+    """A position, in characters, in the text at the place `of`, which is relative to the place of the enclosing object.
+    Replacements before it change it.
     """
 
     of: str
@@ -91,14 +89,14 @@ class Offset(Shape, frozen=True, kw_only=True, eq=False):
 class Object(Shape, frozen=True, kw_only=True, eq=False):
     """An object with the shapes of its members. `others` is the shape of all other members.
 
-    `string` is the shape of a string in its place, by default a text of the kind that it would have.
+    `string` is the shape of a string in place of the object. By default it is a text of the kind that texts of the object have.
 
-    `kinds` chooses the kind of the texts in it by the value of a member: ``{"role": {"user": "user"}}``; the first
-    member that is found decides, else `kind`, else the object around it.
+    `kinds` chooses the kind of the texts in it by the value of a member: ``{"role": {"user": "user"}}``. The first member
+    found decides, else `kind`, else the enclosing object.
 
-    `place` is its place relative to the object around it, "" for the usual one, which is the name of its member, with
-    the number of the item in an array. `ends` are members that end texts of a stream: if one is neither null nor empty,
-    the texts at the given places, relative to the object's, and below them have no more pieces after this event.
+    `place` is its place relative to the enclosing object. "" means the usual place: the name of its member, with the number of
+    the item in an array. `ends` are members that end texts of a stream, with places relative to the object's. If such a member
+    is neither null nor empty, the texts at and below its places have no more pieces after this event.
     """
 
     hidden_fields: ClassVar[frozenset[str]] = frozenset(

@@ -3,7 +3,7 @@
 All callers of a provider entry share one account at the upstream. There an id is enough to read another caller's objects. So the
 core records for each account the ids that the upstream issued to it (`IssuedObjects`), and refuses ids that are not recorded
 (`ObjectReference`). A format declares the references in its requests (`Route.references`) and the ids that a response issues
-(`VerbatimRequest.issued`); `targets/upstream_objects.py` does the rest.
+(`VerbatimRequest.issued`); `targets/upstream_objects.py` records and checks them.
 """
 
 from __future__ import annotations

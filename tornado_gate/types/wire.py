@@ -58,8 +58,8 @@ class Route(Value, frozen=True):
     bodies; without it, guards cannot review its requests. `other_models` are the places in its bodies, or in a session's
     messages, that name models beside the request's own, such as ``tools.*.model``, in lower case without underscores: a key that
     is limited to certain models must allow these too. `answer_limits` are the places in a body that limit the tokens of a
-    response, such as ``max_tokens`` or ``options.max_tokens``, and `answer_counts` those that ask for several responses, each of
-    which may be as long: the usage of a request is estimated from them. One of `signature_marks` occurs in every body that has a
+    response, such as ``max_tokens`` or ``options.max_tokens``. `answer_counts` are the places that request several responses, each
+    up to this limit. Both serve to estimate the usage of a request. One of `signature_marks` occurs in every body that has a
     signature of an upstream, or encrypted reasoning.
 
     `key`: whether a request needs an API key. Only a GET route with ``model="none"`` may do without, "none" or "optional": for a
@@ -236,16 +236,16 @@ class UpstreamRequest(Value, frozen=True, kw_only=True):
 
 
 class ResponseReader(Protocol):
-    """What the core gives a response so that a large one is read within the limits of the process, see `UpstreamResponse`."""
+    """The means to read a large response within the limits of the process; see `UpstreamResponse`. The core provides it."""
 
     def hold(self, size: int) -> None:
-        """Count `size` bytes of memory more. Raises Unavailable when all large responses, or the account's, hold too much."""
+        """Reserve `size` bytes of memory. Raises Unavailable if all large responses, or the account's large responses, hold too much."""
 
     def release(self, size: int | None = None) -> None:
-        """Give `size` bytes back; without it all."""
+        """Release `size` bytes, by default all."""
 
     def load_json(self, raw: bytes, provider: str) -> Any:
-        """Parse a large body in pieces, so that a thread does not delay the event loop. Raises UpstreamError."""
+        """Parse a large body in chunks, so that a thread does not delay the event loop. Raises UpstreamError."""
 
     def run(self, function: Callable[..., T], *arguments: Any) -> Awaitable[T]:
         """Return the result of a function that processes large values, in the one thread that all large responses share."""
