@@ -227,7 +227,7 @@ def _price_prompt(rates: TokenRates, used: Quantities) -> int:
 
 
 def _multiply_rate(count: int | None, rate: int | None) -> int:
-    """`count` times `rate`. Raises _Unpriced if one of them is unknown and the other is not 0."""
+    """Return `count` times `rate`. Raises _Unpriced if one of them is unknown and the other is not 0."""
     if count is None or rate is None:
         if count == 0 or rate == 0:
             return 0

@@ -153,7 +153,7 @@ def _write_table(file: Path, content: bytes) -> None:
 
 
 def find_provider(table: Table, name: str, base_url: str) -> str:
-    """Return the package's name of a provider, or "" if there is none.
+    """Return the package's name of a provider, or "" if the package does not have the provider.
 
     `name` comes first, if the package has it; otherwise the provider whose addresses match.
     """

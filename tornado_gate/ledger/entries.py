@@ -38,7 +38,7 @@ VIDEO_TASK: Final = "video_tasks"
 
 
 class RowMaker:
-    """Makes the rows of one batch of entries, which must exist as long as the maker: objects are represented by their ids.
+    """A maker of the rows of one batch of entries. The entries must live as long as the maker, which keys objects by `id()`.
 
     The values that rows have in common are made once.
     """

@@ -1,8 +1,8 @@
 """The charged usage of a finished request: the usage that the upstream reported, or an estimate without such a report.
 
 The only definition: rows of the ledger, costs, limits of tokens and budgets all use it. A request is charged once an upstream
-has it (`Progress.is_sent`), also if its caller leaves before the answer, or a guard refuses the answer. A request whose upstream
-failed is charged nothing.
+has it (`Progress.is_sent`), even if its caller leaves before the answer, or a guard refuses the answer. A request whose upstream
+failed is free.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _add_rest(usage: Usage, rest: Usage) -> tuple[Usage, bool]:
 
 
 def settle_units(request: MeasuredRequest, outcome: str) -> None:
-    """Count the images or characters that a request asked for, if an upstream has it and nothing says what it made."""
+    """Count the requested images or characters, if an upstream has the request and did not report how many it made."""
     progress, requested = request.progress, request.charge.requested
     if requested is None or not progress.is_sent or progress.cached or is_uncharged(progress, outcome):
         return

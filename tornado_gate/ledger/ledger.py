@@ -50,7 +50,7 @@ RowResult = Literal["written", "spooled", "dropped"]
 
 
 def _shorten_entry(entry: Entry) -> Entry:
-    """The entry of a request for a model with a long name, without that name."""
+    """Return the entry of a request for a model with a long name, without that name."""
     target, model = entry.target, entry.model[:MODEL_BYTES]
     target = replace(target, model=target.model[:MODEL_BYTES], upstream_model=target.upstream_model[:MODEL_BYTES])
     return replace(entry, model=model, target=target, progress=replace(entry.progress, model=model, target=target))

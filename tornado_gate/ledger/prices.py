@@ -136,8 +136,8 @@ class PriceTable:
         self._found.clear()
 
     def find_price(self, provider: str, upstream_model: str) -> Price | None:
-        """Return the current price of a model at a provider entry; None if it has none. The result is kept for the next
-        call.
+        """Return the current price of a model at a provider entry; None if the model has no price. The result is kept
+        for the next call.
         """
         kept = self._found.get((provider, upstream_model))
         if kept is not None and (kept[0] == math.inf or time.time() < kept[0]):

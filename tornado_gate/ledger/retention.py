@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 600.0
 SLICE_ROWS: Final = 1000
 SLICES_AT_ONCE: Final = 20
-"""The maximum number of slices in a row; the rest follows in the thread's next turn."""
+"""The maximum number of slices in a row; further slices follow in the thread's next turn."""
 
 
 class Retention:

@@ -105,8 +105,8 @@ _ADDITIONS: Final = {table.name: _make_additions(table) for table in ALL_TOTALS}
 
 
 def write_rows(database: Database, rows: Sequence[StoredRow], *, may_repeat: bool) -> int:
-    """Insert the new rows, and add them to the totals. Returns the number of new rows. Raises DatabaseError: nothing is
-    changed.
+    """Insert the new rows, and add them to the totals. Returns the number of new rows. Raises DatabaseError, and
+    then leaves the database unchanged.
 
     `may_repeat`: a row of `rows` may be in the database. Raises IntegrityError if `may_repeat` is false and a row is in
     the database.

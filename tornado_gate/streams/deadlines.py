@@ -26,9 +26,9 @@ class Deadlines:
     `gap` applies, and to all of it `total`. With `slow_start`, for operations that send no data until the work is done, only
     `total` applies before the response.
 
-    All timeouts of an attempt share one entry in the timer wheel, because a stream sets and resets a timeout for every event. So
-    a timeout is a number that is set and reset, and is compared with the time only when the wheel's timer fires. The timeouts
-    apply while an item is awaited. Code that passes items on limits that wait to `ends_at`, the end of the total timeout.
+    All timeouts of an attempt share one entry in the timer wheel, because a stream sets and resets a timeout for every event. A
+    timeout is a number. It is compared with the time only when the wheel's timer fires. The timeouts apply while an item is
+    awaited. Code that passes items on must limit its own waits to `ends_at`, the end of the total timeout.
     """
 
     __slots__ = (

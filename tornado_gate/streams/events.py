@@ -1,7 +1,7 @@
 """The conversion of stream events to a whole result and back, and the check of their order. No wire format, no I/O.
 
 A whole response is a collected stream, so that streaming and non-streaming responses share one code path. `WholeEvents` are the
-events of a response that is known completely: whoever knows the class takes the result, all others read the events.
+events of a response that is known completely. Code that supports the class takes the result; other code reads the events.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ _PLAIN_PARTS: Final = frozenset({File, Image, Refusal, Text, Thinking, ToolCall,
 class WholeEvents(stages.BatchIterator[StreamEvent]):
     """The events of a response that is known completely: `result` is a ChatResult, or the only event of another operation.
 
-    It is an ordinary async iterator of the events. `size` is that of the upstream's body, if it is known. `is_direct`: formats
-    and the core may take `result` instead, because the events say the same, and the response is so short that it needs no thread.
+    It is an ordinary async iterator of the events. `size` is the size of the upstream's body, if it is known. `is_direct`:
+    formats and the core may take `result` instead. The events have the same content, and the short response needs no thread.
     """
 
     __slots__ = ("_is_read", "is_direct", "result")
@@ -117,7 +117,7 @@ def _is_plain(result: ChatResult) -> bool:
 def convert_whole(incoming: UpstreamResponse, convert: Callable[[Any], ChatResult | StreamEvent]) -> WholeEvents | None:
     """Return the events of a short whole response, whose parsed body `convert` converts. Return None for any other response.
 
-    It also returns None if `convert` fails: whoever reads the body as a stream then reports the failure.
+    It also returns None if `convert` fails. Then the body is read as a stream, and that code reports the failure.
     """
     chunks = incoming.chunks
     if type(chunks) is not BufferedBody or len(chunks.data) > stages.LARGE_BYTES:

@@ -18,5 +18,5 @@ _THREAD: Final = ThreadPoolExecutor(1, "answers")  # it starts with the first la
 
 
 async def run_alone(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Return the result of a function that processes a large response. Context variables are those of the caller."""
+    """Return the result of a function that processes a large response. The function has the caller's context variables."""
     return await asyncio.get_running_loop().run_in_executor(_THREAD, partial(copy_context().run, function, *arguments))

@@ -1,7 +1,7 @@
 """Newline-delimited JSON: one JSON value in each line. No I/O and no wire format.
 
 Source: https://github.com/ndjson/ndjson-spec: a line ends with LF, and a CR before it is ignored; a parser may ignore empty
-lines. The last line may have no LF, which some upstreams omit.
+lines. Some upstreams omit the LF of the last line.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class StreamAdapter(ABC):
         return sse.parse(raw) is not None
 
     def parse_frame(self, raw: bytes) -> Any:
-        """Return the JSON of a frame, for `parse_error`; None if it has none. By default a frame is a server-sent event."""
+        """Return the JSON of a frame, for `parse_error`; None without JSON. By default a frame is a server-sent event."""
         return sse.parse_json(raw)
 
     @abstractmethod
@@ -267,7 +267,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
         call.meter.expect_frames(adapter.frame_bytes)
 
     def take(self, items: list[bytes], out: list[bytes]) -> bool | stages.Large:
-        """Pass the complete frames on. End the stream after its end frame: some upstreams do not close it, or much later."""
+        """Pass the complete frames on. End the stream after its end frame: some upstreams never close it, or close it late."""
         if self._splitter is not None:
             self._take_split(self._splitter, items, out)
             return self._meter.done

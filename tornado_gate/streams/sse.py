@@ -37,7 +37,7 @@ class Frame(Value, frozen=True):
 class FrameSplitter:
     """A splitter of a byte stream into raw frames, each with the empty line that ends it.
 
-    `size` is the size of an incomplete frame. `reader` is that of the response, and counts the memory of a large one.
+    `size` is the size of an incomplete frame. `reader` is the response's reader, which counts the memory of a large frame.
     """
 
     def __init__(self, reader: ResponseReader | None = None) -> None:
@@ -229,7 +229,7 @@ def _append_json(raw_frames: list[bytes], out: list[Any], provider: str) -> bool
 
 
 def render(data: bytes, event: str = "") -> bytes:
-    """Return one frame. `data` must not contain line breaks; JSON without indentation has none."""
+    """Return one frame. `data` must not contain line breaks; JSON without indentation contains no line breaks."""
     if event:
         return b"event: %b\ndata: %b\n\n" % (event.encode(), data)
     return b"data: %b\n\n" % data

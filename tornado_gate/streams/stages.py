@@ -168,9 +168,9 @@ class Limits(Protocol):
 class Flow(BatchIterator[T]):
     """A flow of items from a source, processed by steps. It ends when the source or a step ends, and then closes the source.
 
-    After an error the source is closed before further items are returned. `ending` is how the items end after those that are
-    ready; None if more may follow. `limits` may be set until the first read. `reader` is
-    that of the response whose chunks the flow has.
+    After an error the source is closed before further items are returned. `ending` is the ending that follows the
+    finished items; None if more may follow. `limits` may be set until the first read. `reader` is the reader of the response
+    whose chunks the flow has.
     """
 
     __slots__ = (

@@ -87,13 +87,13 @@ COMMON_ERRORS = (
     ),
     ErrorCase(status=500, expected_status=502, body=b"<html>no JSON</html>", content_type="text/html"),
 )  # fmt: skip
-"""What the core's table makes of the usual statuses: the default of `ProviderContract.errors`."""
+"""The errors of the core's table for the usual statuses: the default of `ProviderContract.errors`."""
 
 
 class GuardCase(Value, frozen=True, kw_only=True):
-    """A text and what a guard makes of it: `becomes` the text after it; None if it is blocked, with `status` and `code`.
+    """A text and a guard's result: `becomes` is the text after the guard. None: the guard blocks it with `status` and `code`.
 
-    `hidden` are the parts that no caller and no upstream may see; by default the whole text if it changes.
+    `hidden` are the parts that no caller and no upstream may receive; by default the whole text if it changes.
     """
 
     text: str

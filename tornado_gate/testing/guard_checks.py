@@ -1,4 +1,4 @@
-"""Drive the cases of a guard: in both lanes, whole and streamed, with every split of the stream, in all wire formats."""
+"""Drive the cases of a guard: in both lanes, whole and streamed, with every split of the stream, in every wire format."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Trial(Value, frozen=True, kw_only=True):
 async def check_formats(
     plugin: Any, options: PluginOptions, requests: Sequence[GuardCase], responses: Sequence[GuardCase]
 ) -> list[str]:
-    """Return the problems of the cases; [] if there are none."""
+    """Return the problems of the cases; [] without problems."""
     examples = [example for of_format in find_formats().values() for example in of_format if _is_chat(example)]
     trials = [
         Trial(case=case, example=replace(example, given=_set_prompt(example, case.text)), is_request=True)

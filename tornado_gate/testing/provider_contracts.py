@@ -186,7 +186,7 @@ class ProviderContract(BaseProviderContract):
     def read_buffered(self, case: Case) -> list[StreamEvent]:
         """Return the events of an upstream's response that has arrived completely.
 
-        If they are `WholeEvents` whose result formats take, it is checked that the result says the same.
+        If they are `WholeEvents` whose result formats take, the method checks that the result matches the events.
         """
 
         async def collect() -> list[StreamEvent]:

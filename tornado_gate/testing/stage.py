@@ -129,7 +129,7 @@ class Stage:
         self._calm = set(asyncio.all_tasks())
 
     async def find_left_tasks(self) -> list[str]:
-        """Return the names of the tasks that still run `LEFT_SECONDS` after the requests; [] as soon as there are none."""
+        """Return the names of the tasks that still run `LEFT_SECONDS` after the requests; [] as soon as all have ended."""
         loop = asyncio.get_running_loop()
         end = loop.time() + LEFT_SECONDS
         while left := self._list_new_tasks():

@@ -15,7 +15,7 @@ from tornado_gate.types import Call, StreamError, replace
 
 
 class UpstreamContract(Protocol):
-    """What is used of a `ProviderContract`."""
+    """The used members of a `ProviderContract`."""
 
     @property
     def entry(self) -> ProviderEntry: ...
@@ -25,7 +25,7 @@ class UpstreamContract(Protocol):
 
 
 async def check_error(contract: UpstreamContract, expected: ErrorCase) -> None:
-    """Raises AssertionError unless the first request of `contract` fails as `expected` says."""
+    """Raise AssertionError unless the first request of `contract` fails as in `expected`."""
     case = contract.list_cases()[0]
     label = f"An answer with status {expected.status}"
     error = await _find_error(contract, case, expected)
@@ -52,7 +52,7 @@ def _check_value(label: str, name: str, actual: Any, expected: Any) -> None:
 
 
 async def _find_error(contract: UpstreamContract, case: Case, expected: ErrorCase) -> GateError | None:
-    """The error of the answer `expected`, raised by a hook or as the last event; None if there is none."""
+    """Return the error of the answer `expected`, raised by a hook or sent as the last event; None without an error."""
     from tornado_gate.http.upstream import Pool
     from tornado_gate.types import Timeouts
 

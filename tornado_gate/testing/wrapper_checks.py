@@ -1,7 +1,7 @@
 """The promises of every wrapper for requests that it does not change, for `WrapperContract` and for the conformance
 kit.
 
-Each function returns the broken promises as texts, [] if there are none.
+Each function returns the broken promises as texts, or [].
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ MAX_LOSSES = 200
 class Caller(Value, frozen=True, kw_only=True):
     """The client of a request. `id` (of the key) and `account` are safe to log. Empty `models` and `operations` mean all.
 
-    `name` is the key's name; `user` and `team` are ids, "" without one. `tags` are the key's tags in the usage ledger. `addresses`
-    are the networks from which the key may be used; empty: all. `bounds` are the limits and budgets of the key, its user and
-    its team. `role` is the key's role: an administrator's key may use /admin/v1.
+    `name` is the key's name; `user` and `team` are ids, "" without one. `tags` are the key's tags in the usage ledger.
+    `addresses` are the networks from which the key may be used; empty: all. `bounds` are the limits and budgets of the key, its
+    user and its team. `role` is the key's role: an administrator's key may use /admin/v1.
     """
 
     id: str

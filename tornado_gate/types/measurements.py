@@ -102,7 +102,7 @@ class Meter(State):
         self.produced_bytes += length
 
     def estimate_rest_by(self, estimate: Callable[[], Usage]) -> None:
-        """Register `estimate`, which is called when the session has ended. It returns the usage that the upstream has not reported."""
+        """Register `estimate`, called when the session has ended. It returns the usage that the upstream has not reported."""
         self.estimate_rest = estimate
 
     def assume(self, requested: Quantities) -> None:

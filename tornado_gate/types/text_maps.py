@@ -62,7 +62,7 @@ class JsonText(Text, frozen=True, kw_only=True, eq=False):
 class Media(Shape, frozen=True, kw_only=True, eq=False):
     """A file: a data URL, an address, or base64 with its media type in a sibling member. A file is a text if its content or its
     media type is text (`codec/text_files.py`). An address is a text. Images, sound and other files are not texts. A file that
-    can be read in several ways is not read: a required guard blocks it.
+    cannot be read in exactly one way is unread: a required guard blocks it.
     """
 
 

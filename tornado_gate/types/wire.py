@@ -58,7 +58,7 @@ class Route(Value, frozen=True):
     bodies; without it, guards cannot review its requests. `other_models` are the places in its bodies, or in a session's
     messages, that name models beside the request's own, such as ``tools.*.model``, in lower case without underscores: a key that
     is limited to certain models must allow these too. `answer_limits` are the places in a body that limit the tokens of a
-    response, such as ``max_tokens`` or ``options.max_tokens``. `answer_counts` are the places that request several responses, each
+    response, such as ``max_tokens`` or ``options.max_tokens``. `answer_counts` are places that request several responses, each
     up to this limit. Both serve to estimate the usage of a request. One of `signature_marks` occurs in every body that has a
     signature of an upstream, or encrypted reasoning.
 
@@ -239,7 +239,7 @@ class ResponseReader(Protocol):
     """The means to read a large response within the limits of the process; see `UpstreamResponse`. The core provides it."""
 
     def hold(self, size: int) -> None:
-        """Reserve `size` bytes of memory. Raises Unavailable if all large responses, or the account's large responses, hold too much."""
+        """Reserve `size` bytes of memory. Raises Unavailable if all large responses, or the account's, hold too much."""
 
     def release(self, size: int | None = None) -> None:
         """Release `size` bytes, by default all."""
