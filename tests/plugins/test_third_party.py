@@ -150,7 +150,7 @@ def test_the_example_of_a_test_passes(site: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", str(tmp_path)]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "7 passed" in done.stdout
+    assert "8 passed" in done.stdout
 
 
 def test_a_provider_with_a_wire_format_of_its_own_costs_forty_lines() -> None:
