@@ -113,7 +113,7 @@ async def end_failed(health: TargetHealth, attempt: Call, error: BaseException) 
         attempt.meter.forget()
         attempt.charge.forget_requested()
     outcomes.note_failure(health, attempt, error)
-    attempt.meter.record_late_error(None)  # this error may refer to the meter through its traceback
+    attempt.meter.record_late_error(None)  # a late error may be this one, whose traceback refers to the meter
     await attempt.closing.aclose()
 
 
@@ -140,7 +140,7 @@ def make_deadlines(
 ) -> Deadlines:
     """Return the time limits of one attempt at the target of `call`. `streaming`: the caller has requested a stream.
 
-    `slow_start`: the upstream sends nothing until the work is done, even if the operation usually begins earlier.
+    `slow_start`: the upstream sends nothing until the work is done, even for an operation outside SLOW_START_OPERATIONS.
     """
     slow_start = slow_start or call.operation in SLOW_START_OPERATIONS
     timeouts, provider = call.target.timeouts, call.target.provider

@@ -105,7 +105,7 @@ class Callers:
 
 
 def _fill_bounds(rules: AccountsConfig, limits: Limits, budget: Budget) -> tuple[Limits, Budget]:
-    """Return the limits of a user of the database. Missing limits are replaced by conf's limits for users."""
+    """Return the limits and the budget of a user of the database. Conf's defaults replace missing ones."""
     return (
         rules.default_limits if limits is NO_LIMITS else limits,
         rules.default_budget if budget is NO_BUDGET else budget,
