@@ -1,6 +1,6 @@
-"""Tries targets, for every operation, and sends one request to one provider.
+"""The attempts of a request: select a target, for every operation, and send the request to its provider.
 
-`candidates.py` says which target and key is next. A request tries the next one as long as one is left.
+`candidates.py` selects the next target and key. A request tries targets until one succeeds or none is left.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ async def try_targets(
     needs: Needs = NO_NEEDS,
     estimate: Estimate | None = None,
 ) -> Result:
-    """The result of `ask` for the first target of ``call.model`` at which it succeeds.
+    """Return the result of `ask` for the first target of ``call.model`` at which it succeeds.
 
     `ask` gets the call with the target, its pool and its operation. If it raises a retryable GateError, the next target is
-    tried; any other exception ends the request. When `ask` fails, ``call.closing`` is closed, so it may hold nothing else.
-    When it succeeds, the response has begun: whoever reads it to its end notes the outcome (`targets/outcomes.py`).
-    `needs` are what the request asks of its target. `estimate` is what the request may use, for its bounds
-    (`admission/reservations.py`); a target whose own bounds are reached is skipped.
-    Raises what `select_candidates` raises, the failure of the last target, or Unavailable when every circuit is open.
+    tried; any other exception ends the request. When `ask` fails, ``call.closing`` is closed, so it must contain only what
+    the attempt opened. When `ask` succeeds, the response has begun. The reader of the response notes its outcome
+    (`targets/outcomes.py`).
+    `needs` are the requirements of the request for its target. `estimate` is the estimated usage for the request's limits
+    (`admission/reservations.py`). A target that has reached its own limits is skipped.
+    Raises the errors of `select_candidates`, the failure of the last target, or Unavailable when every circuit is open.
     """
     health, table = gate.health, snapshot.targets
     targets = select_candidates(health, table, call, operations, needs)
@@ -105,19 +106,19 @@ def _begin_attempt(
 
 
 async def end_failed(health: TargetHealth, attempt: Call, error: BaseException) -> None:
-    """The attempt has failed before its response began: note the outcome, and close what the attempt has opened."""
+    """Note the outcome of an attempt that failed before its response began, and close what the attempt opened."""
     if isinstance(error, GateError):
         redact_error(attempt.target, error)
         attempt.progress.fail_attempt(error.code)
         attempt.meter.forget()
         attempt.charge.forget_requested()
     outcomes.note_failure(health, attempt, error)
-    attempt.meter.record_late_error(None)  # it may be this error, which refers to the meter by its traceback
+    attempt.meter.record_late_error(None)  # a late error may be this one, whose traceback refers to the meter
     await attempt.closing.aclose()
 
 
 def note_begun(health: TargetHealth, attempt: Call, load: MeasuredAttempt | None, needs: Needs) -> None:
-    """The response of the attempt has begun."""
+    """Note that the response of the attempt has begun."""
     if load is not None and not attempt.progress.cached:
         load.note_latency(attempt.progress.is_streamed)
     if not attempt.progress.error_code:
@@ -137,9 +138,9 @@ def _begin_load(loads: TargetLoads, attempt: Call) -> MeasuredAttempt:
 def make_deadlines(
     call: Call, *, streaming: bool, slow_start: bool = False, begun_at: float | None = None
 ) -> Deadlines:
-    """The time limits of one attempt at the target of `call`. `streaming`: the caller has requested a stream.
+    """Return the time limits of one attempt at the target of `call`. `streaming`: the caller has requested a stream.
 
-    `slow_start`: the upstream sends nothing until the work is done, also if the operation is not one that always does so.
+    `slow_start`: the upstream sends nothing until the work is done, even for an operation outside SLOW_START_OPERATIONS.
     """
     slow_start = slow_start or call.operation in SLOW_START_OPERATIONS
     timeouts, provider = call.target.timeouts, call.target.provider
@@ -151,7 +152,7 @@ def make_deadlines(
 async def call_provider(
     call: Call, provider: ProviderLane, request: Request, deadlines: Deadlines, outgoing: UpstreamRequest | None = None
 ) -> AsyncIterator[StreamEvent]:
-    """Call the provider and return the events of its response, with events and time limits checked.
+    """Call the provider and return the events of its response. Events and time limits are checked.
 
     `outgoing` is the translated `request`; without it the request is translated here.
     """
@@ -166,7 +167,7 @@ async def call_provider(
 def translate_response(
     call: Call, provider: ProviderLane, request: Request, incoming: UpstreamResponse, deadlines: Deadlines
 ) -> AsyncIterator[StreamEvent]:
-    """Return the provider's events, which are not checked yet."""
+    """Return the provider's events without checks."""
     if not isinstance(incoming.chunks, BufferedBody):
         incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks, incoming.reader))
     return provider.translate_response(call, request, incoming)
@@ -175,6 +176,6 @@ def translate_response(
 def check_response(
     call: Call, provider: ProviderLane, request: Request, events: AsyncIterator[StreamEvent], deadlines: Deadlines
 ) -> AsyncIterator[StreamEvent]:
-    """Return `events`, with their order, their fields and their time limits checked."""
+    """Return `events` with checks of their order, their fields and their time limits."""
     events = deadlines.limit_gaps(events, provider.as_plugin_error)
     return check_events(events, provider.record_wrong_event, partial(redact_error, call.target), type(request))

@@ -1,8 +1,7 @@
-"""Finds the caller's API key in a request and checks what it may do. Knows no storage.
+"""Functions that find the caller's API key in a request and check its permissions, without access to storage.
 
 Every form is read on every route: `Authorization: Bearer`, `x-api-key`, `x-goog-api-key`, `?key=` (not below /admin/v1, where it
-is a filter), and a WebSocket subprotocol. A request with two different keys is rejected, because it is not clear which account it
-belongs to.
+is a filter), and a WebSocket subprotocol. A request with two different keys is rejected, because its account is not clear.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ _MAX_FALLBACK_LENGTH = max(map(len, FALLBACK_MEMBERS))
 _MODEL_LENGTH = len("model")
 _MAX_PLAIN_NAMES, _MAX_PLAIN_LENGTH = 1000, 64
 _PLAIN_NAMES = {"model", "messages", "max_tokens"}
-"""Names that were found plain. A set of them answers for a whole body in one step."""
+"""Names that have passed `_check_names`. One set operation checks all names of a body."""
 HOW_TO_SEND_KEY = (
     "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='; below /admin/v1 in a header."
 )
 
 
 def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> str:
-    """The one key in a request; `headers` are lower-case. Raises AuthenticationFailed for none, or for two that differ."""
+    """Return the key in a request; `headers` are lower-case. Raises AuthenticationFailed for no key or two different keys."""
     found = {key.strip() for key in keys_in_query} if keys_in_query else set()
     if "authorization" in headers:
         scheme, _, token = headers["authorization"].strip().partition(" ")
@@ -62,7 +61,7 @@ def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> s
 
 
 def has_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> bool:
-    """Whether a request has a key, valid or not."""
+    """Return whether a request has a key, valid or not."""
     try:
         find_key(headers, keys_in_query)
     except AuthenticationFailed as error:
@@ -71,23 +70,23 @@ def has_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> bo
 
 
 def find_keys_in_protocols(protocols: str) -> list[str]:
-    """The keys in the subprotocols of a WebSocket handshake, a comma-separated list."""
+    """Return the keys in the subprotocols of a WebSocket handshake, a comma-separated list."""
     names = [name.strip() for name in protocols.split(",")]
     return [name[found.end() :] for name in names if (found := _KEY_PROTOCOL.match(name))]
 
 
 def is_key_protocol(name: str) -> bool:
-    """Whether a subprotocol contains a key; such a name must not be forwarded or logged."""
+    """Return whether a subprotocol contains a key; such a name must not be forwarded or logged."""
     return _KEY_PROTOCOL.match(name) is not None
 
 
 def unknown_key_error() -> AuthenticationFailed:
-    """The error for a key that does not exist, was revoked or has expired: the caller cannot tell which."""
+    """Return the same error for a key that does not exist, was revoked or has expired. The caller cannot tell which."""
     return AuthenticationFailed(f"This API key is not valid: unknown, revoked or expired. {HOW_TO_SEND_KEY}")
 
 
 def filter_operations(caller: Caller, operations: tuple[str, ...]) -> tuple[str, ...]:
-    """The operations of a route that the key may use. Listing models is always allowed.
+    """Return the operations of a route that the key may use. Listing models is always allowed.
 
     Raises NotAllowed when the key is limited to other operations.
     """
@@ -102,7 +101,7 @@ def filter_operations(caller: Caller, operations: tuple[str, ...]) -> tuple[str,
 
 
 def check_address(caller: Caller, address: str) -> None:
-    """Raises NotAllowed when the key may not be used from this IP address. Call it only for a caller with `addresses`."""
+    """Raise NotAllowed when the key may not be used from this IP address. Call it only for a caller with `addresses`."""
     if address not in compile_networks(caller.addresses):
         message = f"This API key may not be used from the address {address or 'of this connection'}."
         if address == UNKNOWN:
@@ -114,12 +113,15 @@ def check_address(caller: Caller, address: str) -> None:
 
 
 def is_administrator(caller: Caller) -> bool:
-    """Whether the caller may see what concerns the operator only, such as the addresses of upstreams."""
+    """Return whether the caller may see data for operators only, such as the addresses of upstreams."""
     return caller.role == "administrator"
 
 
 def is_unlimited_administrator(caller: Caller) -> bool:
-    """Whether the caller administers the whole gateway: a key of a team, of models or of operations administers only these."""
+    """Return whether the caller administers the whole gateway.
+
+    A key that is limited to a team, to models or to operations administers only these.
+    """
     return is_administrator(caller) and not (caller.team or caller.models or caller.operations)
 
 
@@ -142,7 +144,7 @@ def check_metrics_access(authorization: str, *, token: str, is_local: bool) -> N
 
 
 def _check_names(body: Iterable[str]) -> None:
-    """Raise InvalidField for a name that differs from ``model`` in case only. Other short names are plain from then on."""
+    """Raise InvalidField for a name that differs from ``model`` in case only. Add other short names to `_PLAIN_NAMES`."""
     for name in body:
         if len(name) == _MODEL_LENGTH and name != "model" and name.casefold() == "model":
             message = (
@@ -154,7 +156,7 @@ def _check_names(body: Iterable[str]) -> None:
 
 
 def check_model_members(caller: Caller, body: Mapping[str, Any]) -> None:
-    """Check the top-level members of a body that could make an upstream use another model than the one in ``model``.
+    """Check the top-level members of a body that could make an upstream use a different model from ``model``.
 
     Raises InvalidField for ``Model`` and the like: some JSON parsers ignore case, such as Go's ``encoding/json``, which folds
     letters by Unicode rules. Raises NotAllowed for a list of models from a key that is limited to certain models.

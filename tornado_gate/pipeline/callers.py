@@ -1,4 +1,4 @@
-"""The callers of keys, with the bounds that apply to them; cached by key."""
+"""The callers of keys and the limits that apply to them, cached by key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_CALLERS = 10_000
 
 
 class Callers:
-    """Finds the caller of a key. `apply` and `forget` drop what is cached."""
+    """A cache of callers by key. `apply` and `forget` clear it."""
 
     def __init__(self, keys: KeyRing, admission: Admission, config: Config) -> None:
         self._keys = keys
@@ -26,34 +26,34 @@ class Callers:
         self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MAX_CALLERS)
 
     def apply(self, config: Config) -> None:
-        """Adopt the bounds of a configuration."""
+        """Use the limits of a configuration."""
         self._config = config
         self.forget()
 
     def forget(self) -> None:
-        """Forget the callers, because bounds have changed."""
+        """Clear the cache, because limits have changed."""
         self._callers.clear()
 
     async def authenticate(self, key: str) -> Caller:
-        """The caller that a key belongs to. Raises AuthenticationFailed."""
+        """Return the caller of a key. Raises AuthenticationFailed."""
         return await self.authenticate_digest(digest_key(key))
 
     async def authenticate_digest(self, key_digest: bytes) -> Caller:
-        """The caller that the key with this digest belongs to. Raises AuthenticationFailed."""
+        """Return the caller of the key with this digest. Raises AuthenticationFailed."""
         record = await self._keys.find_by_digest(key_digest)
         if record is None:
             raise unknown_key_error()
         return self._get_caller(record)
 
     async def describe(self, key_digest: bytes) -> Caller:
-        """As `authenticate_digest`, for somebody else than the caller: this is no use of the key."""
+        """Return the same caller as `authenticate_digest`, without counting this as a use of the key."""
         record = await self._keys.peek(key_digest)
         if record is None:
             raise unknown_key_error()
         return self._get_caller(record)
 
     def find_cached(self, key_digest: bytes) -> Caller | None:
-        """The caller of a key from the cache; None when the key store must be read."""
+        """Return the caller of a key from the cache, or None when the key store must be read."""
         record = self._keys.find_cached(key_digest)
         return None if record is None else self._get_caller(record)
 
@@ -81,7 +81,7 @@ class Callers:
         )
 
     def _list_bounds(self, record: KeyRecord) -> tuple[Bound, ...]:
-        """The bounds of a key, its user and its team. Limits that the key has not are those of conf for all keys."""
+        """Return the limits of a key, its user and its team. If the key lacks a limit, conf's limit for all keys applies."""
         config, list_bounds = self._config, self._admission.list_bounds
         requests, tokens = record.requests_per_minute, record.tokens_per_minute
         own = Limits(
@@ -105,7 +105,7 @@ class Callers:
 
 
 def _fill_bounds(rules: AccountsConfig, limits: Limits, budget: Budget) -> tuple[Limits, Budget]:
-    """The bounds of a user of the database: those of conf for users who have none."""
+    """Return the limits and the budget of a user of the database. Conf's defaults replace missing ones."""
     return (
         rules.default_limits if limits is NO_LIMITS else limits,
         rules.default_budget if budget is NO_BUDGET else budget,

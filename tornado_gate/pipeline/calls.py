@@ -1,4 +1,4 @@
-"""The only module that makes a `Call`: of requests, explanations, video tasks, health checks and inner models."""
+"""The only module that makes a `Call`: for requests, explanations, video tasks, health checks and inner models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_FACTS: Mapping[str, Any] = {}
 
 
 class PlannedTarget(Protocol):
-    """What a plan says about the calls of its requests: `plans.Plan`."""
+    """The fields of a plan (`plans.Plan`) that the calls of its requests need."""
 
     @property
     def model(self) -> str: ...
@@ -35,7 +35,7 @@ class PlannedTarget(Protocol):
 
 
 class PlannedCaller(Protocol):
-    """What the head of a request says about its calls: `direct_answer.KnownHead`."""
+    """The fields of a request's head (`direct_answer.KnownHead`) that its calls need."""
 
     format: str
     caller: Caller
@@ -45,14 +45,14 @@ class PlannedCaller(Protocol):
 
 
 class CallerServices(NamedTuple):
-    """What the hooks of all requests of an account may use, whose files have addresses below one `public_url`."""
+    """The services that hooks of an account's requests may use. The addresses of its files begin with `public_url`."""
 
     memory: Memory
     files: SignedFileStore
 
 
 class Calls:
-    """Makes the calls of requests, with what their hooks may use of the process."""
+    """A factory for the calls of requests. It adds the services of the process that their hooks may use."""
 
     def __init__(self, memory: SharedMemory, fetcher: Fetcher, media: MediaStore) -> None:
         self._memory = memory
@@ -74,7 +74,7 @@ class Calls:
         key_digest: bytes = b"",
         public_url: str = "",
     ) -> Call:
-        """The call of a request. `headers` are without keys; `public_url` is the prefix of files' addresses.
+        """Return the call of a request. `headers` contain no keys; `public_url` is the prefix of files' addresses.
 
         A request without a key stores and fetches nothing.
         """
@@ -108,7 +108,7 @@ class Calls:
         )
 
     def make_services(self, account: str, public_url: str) -> CallerServices:
-        """Return what the hooks of an account's requests may use."""
+        """Return the services that the hooks of an account's requests may use."""
         return CallerServices(
             self._memory.get_account_memory(account), SignedFileStore(self._media, public_url, account)
         )
@@ -117,7 +117,7 @@ class Calls:
         self, config: Config, id: str, caller: PlannedCaller, wire: WireRequest, closing: LazyExitStack, started: float,
         plan: PlannedTarget,
     ) -> Call:  # fmt: skip
-        """The call of a request's only attempt, whose target is known before."""
+        """Return the call of a request's only attempt. Its target is known in advance."""
         services, account = caller.services, caller.caller
         meter, charge = make_chat_charge(wire) if plan.operation == "chat" else (Meter(), Charge())
         return Call(
@@ -148,7 +148,7 @@ class Calls:
 def make_handshake_call(
     config: Config, id: str, operation: str, format: str, caller: Caller, headers: Mapping[str, str]
 ) -> Call:
-    """The call of a WebSocket whose messages are requests, each with a call of its own."""
+    """Return the call of a WebSocket whose messages are requests. Each message also gets a separate call."""
     return Call(
         id=id,
         operation=operation,
@@ -161,7 +161,7 @@ def make_handshake_call(
 
 
 def make_question(id: str, operation: str, format: str, model: str, caller: Caller) -> Call:
-    """The call of a request that is not sent: it asks what would happen to such a request."""
+    """Return the call of a request that is only explained, not sent."""
     return Call(id=id, operation=operation, format=format, model=model, caller=caller)
 
 
@@ -177,7 +177,7 @@ def make_target_call(  # noqa: PLR0913  each is a field of the call
     fetcher: UrlFetcher | None = None,
     facts: Mapping[str, Any] = NO_FACTS,
 ) -> Call:
-    """The call of the gateway itself to one target: of a video task, or of a health check."""
+    """Return a call that the gateway itself makes to one target: for a video task or a health check."""
     return Call(
         id=id,
         operation=operation,
@@ -193,7 +193,7 @@ def make_target_call(  # noqa: PLR0913  each is a field of the call
 
 
 def make_inner_call(outer: Call, model: str, operation: str, closing: AsyncExitStack) -> Call:
-    """The call to another model of the gateway for a request `outer`, whose caller pays for it."""
+    """Return a call to another model of the gateway for the request `outer`. The caller of `outer` pays for it."""
     return replace(
         outer,
         model=model,

@@ -1,4 +1,4 @@
-"""Checks of conf that need the plugins: names of plugins and of operations."""
+"""Checks of conf that need the plugins: the names of plugins and of operations."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tornado_gate.types.wire import OPERATIONS
 
 
 def list_operations(routes: Iterable[Route], capabilities: Iterable[Capabilities]) -> set[Operation]:
-    """The operations of the vocabulary, and those that a format serves or a provider supports."""
+    """Return the operations of the vocabulary, of the formats' routes and of the providers."""
     operations = OPERATIONS | {operation for route in routes for operation in route.operations}
     return set(operations).union(*(each.operations for each in capabilities))
 
 
 class NameChecks:
-    """Finds names in conf that no plugin knows.
+    """A search for names in conf that no plugin defines.
 
-    `installed` are the names of all installed plugins, `routes` those of the formats that are on, `capabilities` those of each
-    provider entry whose plugin works. `is_complete`: no plugin has failed, so that all operations are known.
+    `installed` are the names of all installed plugins. `routes` are the routes of the enabled formats. `capabilities` has an
+    item for each provider entry whose plugin works. `is_complete`: no plugin has failed, so all operations are known.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class NameChecks:
         return next(filter(None, missing), "")
 
     def _list_offered_operations(self, name: str, model: ModelEntry) -> frozenset[Operation]:
-        """The operations that any target of a model supports. For a wildcard: all operations of its provider."""
+        """Return the operations that any target of a model supports. For a wildcard: all operations of its provider."""
         offered: frozenset[Operation] = frozenset()
         for target in model.targets:
             capabilities = self._capabilities[target.provider]

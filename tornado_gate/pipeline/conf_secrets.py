@@ -10,7 +10,7 @@ from tornado_gate.config.model import Config
 
 
 def collect_secrets(config: Config) -> set[str]:
-    """Every secret in conf, which logs must mask. In a plugin's settings and in addresses they are found by name and form."""
+    """Return every secret in conf. Secrets in plugins' settings and in addresses are recognised by name and form."""
     values: set[Any] = {key for entry in config.providers.values() for key in (entry.api_key, *entry.api_keys)}
     values |= {value for provider in config.providers.values() for value in provider.headers.values()}
     settings = [entry.settings for entry in config.providers.values()]
@@ -26,6 +26,6 @@ def collect_secrets(config: Config) -> set[str]:
 
 
 def find_passwords(address: str) -> set[str]:
-    """The password of a database's address, as it is written and decoded."""
+    """Return the password in a database's address, both as written and decoded."""
     password = urlsplit(address).password or ""
     return {password, unquote(password)}

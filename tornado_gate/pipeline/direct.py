@@ -1,8 +1,8 @@
-"""The first attempt of a request that has a plan: everything up to the upstream's response without a task, because nothing waits.
+"""The first attempt of a request that has a plan. It needs no task until the upstream responds, because no step waits.
 
-`begin` runs steps 3 to 5 of `pipeline.py` as far as none of them waits, and returns when the request is sent. `finish` makes the
-reply of a response that has arrived whole. A stream of events gets a `StreamPump`, unless something other than steps processes
-its chunks. Whatever needs waiting, and every failure, is left to `run`, a coroutine, which goes on where these have stopped: with
+`begin` runs steps 3 to 5 of `pipeline.py` until one of them must wait, and returns when the request is sent. `finish` makes the
+reply if the response has arrived completely. A stream of events gets a `StreamPump`, unless its chunks need more than the
+synchronous steps. The coroutine `run` handles waiting and every failure. It continues where `begin` or `finish` stopped, with
 the steps of `pipeline.py`.
 """
 
@@ -48,7 +48,7 @@ from tornado_gate.types.call import LazyExitStack
 
 
 def may_begin(gate: Gate, plan: Plan, call: Call, wire: WireRequest) -> bool:
-    """Return whether a request has no other steps than those of its plan, by its body and by the health of the target."""
+    """Return whether the plan has all steps of a request. This depends on its body and the health of the target."""
     health, target, route, raw = gate.health, plan.target, wire.route, wire.raw
     if health.keys.suspensions or not health.circuits.is_clear(target):
         return False
@@ -89,9 +89,9 @@ class DirectAttempt:
         closing: LazyExitStack,
         on_change: Callable[[], None],
     ) -> None:
-        """`closing` is that of the call.
+        """Create an attempt. `closing` is the exit stack of the call.
 
-        `on_change` is called once, after `begin` has returned True: when the upstream has answered, or will not.
+        `on_change` is called once after `begin` has returned True: when the upstream has answered or has failed to.
         """
         self.plan = plan
         self.call = call
@@ -101,7 +101,7 @@ class DirectAttempt:
         self._on_change: Callable[[], None] | None = on_change
 
     def begin(self) -> bool:
-        """Send the request. Return False if `run` must go on immediately."""
+        """Send the request. Return False if `run` must continue immediately."""
         plan, call = self.plan, self.call
         if call.charge.estimate_prompt is None:
             begin_charge(call, self._wire, None)
@@ -125,7 +125,7 @@ class DirectAttempt:
         return True
 
     def _prepare_verbatim(self) -> UpstreamRequest | None:
-        """Steps 3 and 4 in the verbatim lane. Return None if `run` must go on with their results. Raises GateError."""
+        """Run steps 3 and 4 in the verbatim lane. Return None if `run` must continue with their results. Raises GateError."""
         plan, call = self.plan, self.call
         forwarded = self._forwarded = plan.wire_format.invoke_forward_request(call, self._wire)
         if type(forwarded) is not VerbatimRequest or forwarded.slow_start:
@@ -135,7 +135,7 @@ class DirectAttempt:
         return outgoing if type(outgoing) is UpstreamRequest else None
 
     def _prepare_translated(self) -> UpstreamRequest | None:
-        """Steps 3 and 4 in the common lane, like `_prepare_verbatim`."""
+        """Run steps 3 and 4 in the common lane, like `_prepare_verbatim`."""
         plan, call = self.plan, self.call
         alone = call.replace(target=NO_TARGET)  # shares the losses
         request = self._request = plan.wire_format.invoke_translate_request(alone, self._wire)
@@ -149,11 +149,11 @@ class DirectAttempt:
             self._request = restored
             outgoing = self._outgoing = plan.lane.invoke_translate_request(call, restored)
         except (AttributeError, LookupError, TypeError, ValueError):
-            return None  # a wrong request of the format: `run` finds its fault
+            return None  # the request is invalid in its format: `run` finds the fault
         return outgoing if type(outgoing) is UpstreamRequest else None
 
     def finish(self) -> Reply | None:
-        """Return the reply if the response has arrived whole, or has a `pump`. Return None if `run` must go on."""
+        """Return the reply if the response has arrived completely or has a `pump`. Return None if `run` must continue."""
         self._stop_waiting()
         outgoing, response = self._outgoing, self._response
         if self._failure is not None or response is None:
@@ -174,7 +174,7 @@ class DirectAttempt:
         return reply if self.closing.is_empty else None
 
     def _forward(self, incoming: UpstreamResponse) -> Reply | None:
-        """Step 6 in the verbatim lane. Return None if something must be recorded, or read of the reply. Raises GateError."""
+        """Run step 6 in the verbatim lane. Return None if the reply must be read, or objects recorded. Raises GateError."""
         call, forwarded = self.call, self._forwarded
         assert isinstance(forwarded, VerbatimRequest)
         reply = self.reply = self.plan.wire_format.forward_response(call, forwarded, incoming)
@@ -184,7 +184,7 @@ class DirectAttempt:
         return reply
 
     def _translate(self, incoming: UpstreamResponse) -> Reply | None:
-        """Step 6 in the common lane, like `_forward`."""
+        """Run step 6 in the common lane, like `_forward`."""
         call, plan, request = self.call, self.plan, self._request
         assert isinstance(request, ChatRequest)
         events = self._events = plan.lane.translate_response(call, request, incoming)
@@ -194,12 +194,12 @@ class DirectAttempt:
         return reply if reply is not None and type(reply.chunks) is BufferedBody else None
 
     def _may_pump(self) -> bool:
-        """Return whether the chunks of a stream need no wait: no wrapper sees them, and the upstream issues no objects."""
+        """Return whether no chunk of a stream must wait. No wrapper sees the chunks, and the upstream issues no objects."""
         forwarded = self._forwarded
         return type(forwarded) is VerbatimRequest and forwarded.issued is None and not self.plan.wire_format.is_wrapped
 
     def _open_stream(self, incoming: UpstreamResponse, response: HttpResponse) -> Reply | None:
-        """Return the reply for a stream that has begun, with its pump. Return None if its chunks have other parts than steps."""
+        """Return the reply for a stream that has begun, with its pump. Return None if its chunks need more than the steps."""
         forwarded, flow = self._forwarded, incoming.chunks
         assert isinstance(forwarded, VerbatimRequest)
         assert isinstance(flow, stages.Flow)
@@ -212,7 +212,7 @@ class DirectAttempt:
         self.reply = reply
         if reply.chunks is flow and self.closing.is_empty and reply.content_type.startswith("text/event-stream"):
             flow.add_step(metering.OutcomeStep(self._gate.health, call, plan.wire_format))
-            # Not a method: it would refer to this object, which refers to the pump.
+            # This is not a method, to avoid a reference cycle: this object refers to the pump.
             limit = partial(make_deadlines, call, streaming=True, begun_at=self._begun_at)
             self.pump = StreamPump(flow, response, reader, limit)
             return reply
@@ -222,11 +222,11 @@ class DirectAttempt:
         return None
 
     def note_begun(self) -> None:
-        """The first chunk of the stream was read."""
+        """Note that the first chunk of the stream was read."""
         note_begun(self._gate.health, self.call, None, NO_NEEDS)
 
     def on_timer(self) -> None:
-        """The response has not begun in time. The timer wheel calls this."""
+        """Handle a response that has not begun in time. The timer wheel calls this."""
         self._slot = None
         self._failure = self._make_deadlines().make_first_event_error()
         on_change = self._on_change
@@ -251,7 +251,7 @@ class DirectAttempt:
             self._slot = None
 
     async def run(self) -> PreparedAnswer:
-        """Go on with the attempt, in a task. Raises as `pipeline.answer`."""
+        """Continue the attempt in a task. Raises the errors of `pipeline.answer`."""
         self._stop_waiting()
         try:
             answer = await (self._run() if self.pump is None else self._read_on(self.pump))
@@ -264,7 +264,7 @@ class DirectAttempt:
         return answer
 
     async def _read_on(self, pump: StreamPump) -> PreparedAnswer:
-        """Go on with a stream that its pump has left."""
+        """Continue a stream that its pump has left."""
         reply = self.reply
         assert reply is not None
         self.closing.callback(pump.stop)
@@ -311,7 +311,7 @@ class DirectAttempt:
         return await pipeline.finish_events(gate, call, plan.wire_format, plan.provider, request, events, deadlines)
 
     async def _send(self) -> PreparedAnswer:
-        """Go on with an attempt that has not been sent."""
+        """Continue an attempt that has not been sent."""
         gate, call, plan, forwarded, request = self._gate, self.call, self.plan, self._forwarded, self._request
         once = RequestCache(self._wire, plan.wire_format, gate)
         if forwarded is not None and not isinstance(forwarded, VerbatimRequest):

@@ -1,4 +1,4 @@
-"""Splits an embedding request into batches that an upstream accepts, and joins their results. No I/O."""
+"""Functions that split an embedding request into batches for an upstream and join their results. No I/O."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from tornado_gate.types import EmbeddingRequest, EmbeddingResult, Usage, Vector
 from tornado_gate.types.value import replace
 
 MAX_PARALLEL_REQUESTS = 4
-"""Batches of one request that run at the same time."""
+"""The number of batches of one request that run at the same time."""
 
 _COUNTERS = tuple(name for name in Usage.__struct_fields__ if name != "extra")
 
 
 def split(request: EmbeddingRequest, most: int) -> list[EmbeddingRequest]:
-    """The request as batches of at most `most` inputs, in order; at least one batch."""
+    """Return the request as batches of at most `most` inputs, in order. There is at least one batch."""
     inputs = request.inputs
     return [replace(request, inputs=inputs[start : start + most]) for start in range(0, len(inputs) or 1, most)]
 
 
 def join(requests: Sequence[EmbeddingRequest], results: Sequence[EmbeddingResult]) -> EmbeddingResult:
-    """The results in the order of their requests, with usage summed; without usage if one has none, so that all is estimated.
+    """Return the results in the order of their requests, with the sum of their usage.
 
+    If a result lacks usage, return no usage, so that the usage of the whole request is estimated.
     Raises UpstreamError when a result has not one vector for each input.
     """
     vectors: list[Vector] = []
@@ -39,7 +40,10 @@ def join(requests: Sequence[EmbeddingRequest], results: Sequence[EmbeddingResult
 
 
 def sum_usage(reports: Sequence[Usage | None]) -> Usage | None:
-    """The sum of each counter; None when no report has usage. A value in `extra` that is not a number is that of the first."""
+    """Return the sum of each counter, or None when no report has usage.
+
+    A value in `extra` that is not a number is taken from the first report.
+    """
     known = [usage for usage in reports if usage is not None]
     if len(known) < 2:
         return known[0] if known else None

@@ -1,6 +1,7 @@
-"""Explains or checks a request without sending it: the targets and why, the upstream request with secrets masked, and losses.
+"""Explanations and checks of requests that are not sent.
 
-Addresses of upstreams are shown to administrators of the whole gateway only: they may be internal.
+An explanation shows the targets and the reasons for them, the upstream request with its secrets masked, and the losses. Only
+administrators of the whole gateway see the addresses of upstreams, because these may be internal.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _SHOWN_HEADERS = re.compile(r"content-type|accept|accept-encoding|[a-z]+-(?:vers
 
 
 class _Attempt(Value, frozen=True):
-    """The target that would be tried first, of `targets`, and why; `call` has the model and the operation."""
+    """The target of `targets` that a request tries first, and the reason. `call` has the model and the operation."""
 
     call: Call
     target: Target
@@ -42,9 +43,9 @@ class _Attempt(Value, frozen=True):
 
 
 async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Call:
-    """Check a request without sending it. Returns the call with its target and its losses.
+    """Check a request without sending it. Return the call with its target and its losses.
 
-    Raises the GateError that its caller would get before the upstream is called.
+    Raises the GateError that the caller gets before the upstream is called.
     """
     unreviewed: Sequence[str] = ()
     if snapshot.guards.lanes:
@@ -72,7 +73,7 @@ async def _find_attempt(gate: Gate, snapshot: Snapshot, call: Call, once: Reques
 def _choose(
     gate: Gate, snapshot: Snapshot, call: Call, targets: Sequence[Candidate], needs: Needs = NO_NEEDS
 ) -> tuple[Candidate, bool]:
-    """The target that a request would try first, and whether it is the last resort. Raises Unavailable."""
+    """Return the target that a request tries first, and whether it is the last resort. Raises Unavailable."""
     candidates = Candidates(gate.health, snapshot.targets, call.caller.account, targets, needs)
     found = candidates.peek()
     if found is not None:
@@ -94,7 +95,7 @@ _STRATEGIES = {
 def _explain_order(
     snapshot: Snapshot, call: Call, targets: Sequence[Candidate], needs: Needs = NO_NEEDS, *, is_last_resort: bool
 ) -> str:
-    """Why the first target is the first, in words."""
+    """Return in words why the first target comes first."""
     if is_last_resort:
         return "every circuit is open: the target that is due first, one request at a time"
     parts = ["the first target whose circuit is closed and of which a key is not at rest"]
@@ -110,7 +111,7 @@ def _explain_order(
 
 
 async def _translate(call: Call, once: RequestCache, provider: ConfiguredProvider) -> tuple[UpstreamRequest, bool]:
-    """The upstream request, and whether it is forwarded verbatim; the losses are added to `call`."""
+    """Return the upstream request, and whether it is forwarded verbatim. Add the losses to `call`."""
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
         return await once.run_hook(provider.usable_lane.invoke_translate_request, call, verbatim), True
@@ -122,7 +123,7 @@ async def _translate(call: Call, once: RequestCache, provider: ConfiguredProvide
 
 
 async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> dict[str, Any]:
-    """The explanation of `wire` as JSON values. Raises the GateError that its caller would get before the upstream is called."""
+    """Return the explanation of `wire` as JSON values. Raises the GateError that the caller gets before the upstream call."""
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
@@ -147,9 +148,9 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
 
 
 async def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str, Any]:
-    """As `explain`, without a body: which target a request for the model and operation of `call` gets now, and why.
+    """Return which target a request for the model and operation of `call` gets now, and why. No body is needed.
 
-    Raises the GateError that its caller would get before the body is looked at.
+    Raises the GateError that the caller gets before the body is read.
     """
     operations = auth.filter_operations(call.caller, (call.operation,))
     call = snapshot.targets.for_model(call, call.model)
@@ -223,7 +224,7 @@ async def _explain_attempt(
 def _describe_request(
     outgoing: UpstreamRequest, target: Target, *, with_address: bool, with_body: bool
 ) -> dict[str, Any] | None:
-    """The upstream request with its secrets masked; None for a provider that sends none. A large body is not shown."""
+    """Return the upstream request with its secrets masked, or None if the provider sends none. Omit a large body."""
     if not outgoing.url:
         return None
     headers = {name: value if _SHOWN_HEADERS.fullmatch(name) else MASK for name, value in outgoing.headers.items()}

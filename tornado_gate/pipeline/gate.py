@@ -1,4 +1,4 @@
-"""Gate: the state that lives as long as the process, in parts that know nothing of each other."""
+"""Gate: the state with the lifetime of the process. Its parts are independent of each other."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ FLUSH_SECONDS = 2.0
 
 
 class Readiness:
-    """Whether the process should get more requests.
+    """The readiness of the process for more requests.
 
-    `is_draining`: the process ends soon, and no other one takes its place. `is_closing`: the port is closed, and no new WebSocket
-    session is opened. `is_crash_loop` returns whether the processes of this gateway end again and again. Each of `checks`
+    `is_draining`: the process ends soon, and no other process replaces it. `is_closing`: the port is closed, and no new WebSocket
+    session is opened. `is_crash_loop` returns whether the processes of this gateway end repeatedly. Each of `checks`
     returns why the process should get no more requests for now, or "".
     """
 
@@ -54,7 +54,7 @@ class Readiness:
 
 
 class Gate:
-    """Created once for each process, from a checked Config. Call `start` inside the event loop, and `close` before it ends."""
+    """The state of one process, made from a checked Config. Call `start` inside the event loop, and `close` before it ends."""
 
     def __init__(self, config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics) -> None:
         self.host = host
@@ -85,7 +85,7 @@ class Gate:
         host.on_failure.append(lambda plugin, _detail: metrics.process.count_plugin_error(plugin))
 
     async def start(self) -> None:
-        """Start watching for revoked keys, plugins that block the loop, and the lag of the loop."""
+        """Start to watch for revoked keys, for plugins that block the loop, and for the lag of the loop."""
         await self.keys.start()
         self.ledger.start()
         await self.admission.limiter.start()
@@ -109,7 +109,7 @@ class Gate:
     # The configuration
 
     def replace(self, snapshot: Snapshot) -> None:
-        """Make `snapshot` the current one. Running requests keep the old one, whose pools close when the last of them ends."""
+        """Make `snapshot` current. Running requests keep the old snapshot. Its pools close when the last of them ends."""
         old, self.snapshot = self.snapshot, snapshot
         snapshot.targets.loads.adopt(old.targets.loads)
         self._apply(snapshot)
@@ -142,7 +142,7 @@ class Gate:
     # Limits
 
     def _read_spending(self, bounds: Sequence[Bound]) -> dict[Bound, Used]:
-        """What the subjects of bounds have used in this day and month. Blocks. Raises DatabaseError, TimeoutError."""
+        """Return the usage of the subjects of bounds in this day and month. Blocks. Raises DatabaseError, TimeoutError."""
         if not self.ledger.flush(FLUSH_SECONDS):
             raise TimeoutError("it is not written in time")
         period, find_entry_name = find_period(time.time()), self.snapshot.targets.find_entry_name

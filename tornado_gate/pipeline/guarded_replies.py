@@ -1,4 +1,4 @@
-"""The review of answers by guards: of whole bodies, of plain texts and of streams, as the caller gets them."""
+"""The review of answers by guards. Guards review whole bodies, plain texts and streams in the form the caller gets."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tornado_gate.types import BufferedBody, Call, GuardedText, Reply, Span, Ups
 from tornado_gate.types.media_type import media_type
 
 _UNSEEN = ("audio/", "image/", "video/", "application/octet-stream", "application/pdf", "application/zip")
-"""Media types of files, which are no texts."""
+"""Media types of files that are not text."""
 
 
 async def review_reply(
     review: Review, wire_format: FormatLane, call: Call, reply: Reply, large: LargeResponses
 ) -> Reply:
-    """The reply with what the guards replace; the first chunk of a stream has been reviewed.
+    """Return the reply after the guards' replacements. The first chunk of a stream has been reviewed.
 
-    `large` limits the memory of what is read. Raises the error for a blocked answer, or of a required guard, if nothing of the
-    reply was sent yet; later its chunks do.
+    `large` limits the memory for bodies. Raises the error for a blocked answer or the error of a required guard, if the reply
+    has not begun. After that, the chunks raise it.
     """
     guards = review.reads("response")
     kind = media_type(reply.content_type)
@@ -64,7 +64,7 @@ async def _review_json(
     reply: Reply,
     large: LargeResponses,
 ) -> Reply:
-    """Review a JSON object as a whole, and an array of objects as the stream that it is."""
+    """Review a JSON object as a whole, and an array of objects as a stream."""
     if not isinstance(reply.chunks, BufferedBody):
         flow = _make_flow(reply.chunks)
         first = await flow.next_batch()
@@ -95,7 +95,7 @@ async def _review_text(review: Review, guards: Sequence[GuardLane], call: Call, 
 async def _review_stream(
     review: Review, guards: Sequence[GuardLane], call: Call, reply: Reply, large: LargeResponses
 ) -> Reply:
-    """The reply with the chunks that the guards leave, one guard after the other."""
+    """Return the reply with the chunks that remain after each guard, one guard after the other."""
     chunks = reply.chunks
     for guard in guards:
         chunks = _iterate_guarded(review, guard, call, chunks, large)
@@ -105,7 +105,7 @@ async def _review_stream(
 
 
 async def _end_array(call: Call, wire_format: FormatLane, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The chunks of a JSON array that has begun; an error becomes its last element."""
+    """Yield the chunks of a JSON array that has begun. An error becomes its last element."""
     try:
         async for chunk in chunks:
             yield chunk
@@ -117,12 +117,12 @@ async def _end_array(call: Call, wire_format: FormatLane, chunks: AsyncIterator[
 
 
 def _make_flow(chunks: AsyncIterator[bytes]) -> stages.Flow[bytes]:
-    """The chunks as a flow, which takes a chunk back."""
+    """Return the chunks as a flow. A chunk can be put back into it."""
     return stages.add_step(chunks, _Unchanged())
 
 
 class _Unchanged(stages.Step[Any, Any]):
-    """Passes items on."""
+    """A step that passes items on unchanged."""
 
     __slots__ = ()
 

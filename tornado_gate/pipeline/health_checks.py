@@ -1,7 +1,8 @@
 """Active health checks of provider entries, once for all processes of a machine.
 
-The process that holds the lock of a file checks, and writes what it found to a file that the others read. The lock ends with its
-process; another one then takes it within a second. A check that fails says nothing about a key: 401 to 403 and 429 are answers.
+The process that holds the lock of a file runs the checks. It writes the results to a file that the other processes read. The lock
+ends with its process. Another process then takes it within a second. A failed check does not concern a key: a response of 401 to
+403 or 429 counts as an answer.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ CHECK_ID: Final = "health-check"
 
 
 class CheckState(State):
-    """What is known of one provider entry: consecutive results, and whether it counts as down."""
+    """The state of one provider entry: consecutive results, and whether it counts as down."""
 
     due: float = 0.0
     failures: int = 0
@@ -56,7 +57,7 @@ class CheckState(State):
 
 
 class HealthChecks:
-    """Runs the checks of the current snapshot. Call `start` inside the event loop, and `close` before it ends."""
+    """The runner of the current snapshot's checks. Call `start` inside the event loop, and `close` before it ends."""
 
     def __init__(self, gate: Gate, data_dir: Path) -> None:
         self._gate = gate
@@ -90,7 +91,7 @@ class HealthChecks:
             await asyncio.sleep(min(TICK_SECONDS, shortest))
 
     async def run_once(self, snapshot: Snapshot, rules: Mapping[str, HealthCheck]) -> None:
-        """Check what is due, or read what another process has found."""
+        """Run the checks that are due, or read the results of another process."""
         if self._lock is None:
             self._lock = await asyncio.to_thread(self._take_lock)
         if self._lock is None:
@@ -131,7 +132,7 @@ class HealthChecks:
         part.replace(path)
 
     def _apply(self, down: set[str], snapshot: Snapshot) -> None:
-        """Tell the circuits which entries are down. Those of one that is back are due for a probe at once."""
+        """Report to the circuits which entries are down. The circuits of a recovered entry are due for a probe immediately."""
         health, metrics = self._gate.health.circuits, self._gate.metrics
         for name in down - health.down.keys():
             health.mark_down(name)
@@ -159,7 +160,7 @@ class HealthChecks:
             self._gate.metrics.targets.count_health_check(name, "failed")
             log.info("health check of the provider '%s' failed: %s", name, code)
             return
-        except GateError as error:  # a plugin failed: this says nothing of the upstream
+        except GateError as error:  # a plugin failed, so the state of the upstream is unknown
             self._gate.metrics.targets.count_health_check(name, "not_sent")
             log.warning("the health check of the provider '%s' could not be sent: %s", name, error.message)
             return
@@ -169,12 +170,12 @@ class HealthChecks:
 
 
 def _make_state(rules: HealthCheck) -> CheckState:
-    """A state whose first check comes at a random time, so that many entries are not checked at once."""
+    """Return a state whose first check is at a random time, so that the checks of many entries do not coincide."""
     return CheckState(due=time.monotonic() + random.uniform(0, min(rules.interval, TICK_SECONDS)))
 
 
 def list_checks(snapshot: Snapshot) -> dict[str, HealthCheck]:
-    """The checks of conf, by provider entry, without entries whose plugin has failed."""
+    """Return the checks of conf by provider entry. Omit entries whose plugin has failed."""
     return {
         name: provider.entry.health_check
         for name, provider in snapshot.targets.providers.items()
@@ -206,7 +207,7 @@ async def check_provider(gate: Gate, snapshot: Snapshot, provider: ConfiguredPro
 
 
 async def _make_get(call: Call, lane: Any, request: ChatRequest, path: str) -> UpstreamRequest:
-    """A GET with the headers with which the plugin sends a chat request, so that it has the key."""
+    """Return a GET request with the plugin's headers for a chat request, which include the key."""
     try:
         headers = (await lane.translate_request(call, request)).headers
     except GateError:

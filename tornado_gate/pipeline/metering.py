@@ -1,4 +1,4 @@
-"""Measures passing responses for metrics, logs and limits: usage, finish reason, images, produced text, late errors."""
+"""Measurement of responses for metrics, logs and limits: usage, finish reason, images, produced text, late errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TEXTS = (Refusal, Text, Thinking, ToolCall)
 
 
 class MeterStep(stages.Step[StreamEvent, StreamEvent]):
-    """Records passing events in the meter."""
+    """A step that records each event in the meter."""
 
     __slots__ = ("_meter",)
 
@@ -57,13 +57,13 @@ class MeterStep(stages.Step[StreamEvent, StreamEvent]):
                     length += len(event.data)
             elif type(event) is not PartEnd:
                 record_event(meter, event)
-        if frames and meter.measures_text:  # only then is an estimate needed
+        if frames and meter.measures_text:  # an estimate is needed only in this case
             meter.add_text(frames, length)
         out += items
 
 
 def record_result(meter: Meter, result: ChatResult) -> None:
-    """Record a whole chat response, like its events."""
+    """Record a whole chat response with the same result as its events."""
     meter.record_tier(result.extra.get("service_tier"))
     meter.record_usage(result.usage)
     for choice in result.choices:
@@ -81,7 +81,7 @@ def record_result(meter: Meter, result: ChatResult) -> None:
 
 
 def record_event(meter: Meter, event: StreamEvent) -> None:
-    """Record an event that is no PartDelta."""
+    """Record an event other than a PartDelta."""
     if isinstance(event, UsageReport):
         meter.record_usage(event.usage)
     elif isinstance(event, Finish):
@@ -102,7 +102,7 @@ def record_event(meter: Meter, event: StreamEvent) -> None:
 
 
 class CheckedChunks(stages.Attributed[bytes]):
-    """Checks that the chunks of a reply are bytes, and attributes exceptions to the format."""
+    """A step that checks that the chunks of a reply are bytes. It attributes exceptions to the format."""
 
     __slots__ = ()
 
@@ -122,9 +122,9 @@ def make_chunk_error(chunk: object) -> ContractError:
 
 
 class OutcomeStep(CheckedChunks):
-    """The last step of a reply's chunks: notes the outcome of the response.
+    """The last step of a reply's chunks, which notes the outcome of the response.
 
-    An error before the first chunk is noted where the next target is tried.
+    The code that tries the next target notes an error before the first chunk.
     """
 
     __slots__ = ("_begun", "_call", "_health")

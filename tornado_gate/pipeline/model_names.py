@@ -1,4 +1,4 @@
-"""Which model a request names."""
+"""The model that a request names."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tornado_gate.types import Caller, Route, WireRequest
 
 
 def resolve_model_name(defaults: Mapping[str, str], wire: WireRequest, caller: Caller) -> str:
-    """The model that the request names, or the default of its operation.
+    """Return the model that the request names, or the default of its operation.
 
-    Raises InvalidField when there is neither, or when the upstream could read another name; NotAllowed for a body that names
-    further models that the key does not allow; UnknownModel for a name that is too long.
+    Raises InvalidField when there is neither, or when the upstream could read a different name. Raises NotAllowed for a body
+    with further models that the key does not allow. Raises UnknownModel for a name that is too long.
     """
     check_model_members(caller, wire.json)
     if caller.models:
         check_other_models(caller, wire.route.other_models, wire.json)
     model = _find_model_name(defaults, wire)
-    if len(model) > MAX_NAME_LENGTH:  # before the name is kept anywhere
+    if len(model) > MAX_NAME_LENGTH:  # checked before the name is stored anywhere
         raise UnknownModel(model)
     return model
 
 
 def find_plain_name(caller: Caller, route: Route, arguments: Mapping[str, str], body: Mapping[str, Any]) -> str | None:
-    """Return the model that a body or a path names in the usual way; None if `resolve_model_name` must look.
+    """Return the model that a body or a path names in the usual way; None if `resolve_model_name` is needed.
 
-    Raises as `resolve_model_name`.
+    Raises the errors of `resolve_model_name`.
     """
     model = arguments.get("model") if route.model == "path" else body.get("model")
     if type(model) is not str or not model or len(model) > MAX_NAME_LENGTH or route.model in ("query", "none"):

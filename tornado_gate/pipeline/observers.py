@@ -1,4 +1,4 @@
-"""Tells wrappers how a request has ended: calls the functions of `Call.when_ended`."""
+"""The end of a request, reported to wrappers through the functions of `Call.when_ended`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 def tell_observers(call: Call, status: int, error_code: str, outcome: str, seconds: float) -> None:
-    """Tell each function once, the last one first, as an exit stack does. One that fails is logged: the response has ended."""
+    """Call each function once, in reverse order like an exit stack. Only log failures, because the response has ended."""
     ended = RequestEnd(call=call, status=status, error_code=error_code, outcome=outcome, seconds=seconds)
     for tell in call.additions.take_observers():
         try:

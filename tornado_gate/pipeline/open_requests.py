@@ -20,22 +20,22 @@ class Interruptible(Protocol):
 
 
 class OpenRequests:
-    """`count` is the number of the requests that draining waits for.
+    """The open requests of the process. `count` is the number of requests that draining waits for.
 
-    `running` has those that can be ended when they take too long. `on_unused` is called with the retired snapshots that are
-    still in use, when another one no longer is.
+    `running` contains the requests that can be ended when they take too long. When a retired snapshot is no longer in use,
+    `on_unused` is called with the retired snapshots that are still in use.
     """
 
     def __init__(self, on_unused: Callable[[Iterable[Snapshot]], None]) -> None:
         self.count = 0
         self.running: set[Interruptible] = set()
         self._on_unused = on_unused
-        self._idle: asyncio.Event | None = None  # while somebody waits
+        self._idle: asyncio.Event | None = None  # set while `wait_until_idle` runs
         self._users: dict[int, int] = {}
         self._retired: dict[int, Snapshot] = {}
 
     def begin(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
-        """Count a request that starts: until `end` the snapshot's pools stay open and draining waits for it."""
+        """Count a request that starts. Until `end`, its snapshot's pools stay open and draining waits for it."""
         try:
             self._users[snapshot.number] += 1
         except KeyError:
@@ -44,7 +44,7 @@ class OpenRequests:
             self.count += 1
 
     def end(self, snapshot: Snapshot, *, waited_for: bool = True) -> None:
-        """Count a request that has ended; its snapshot may be unused now."""
+        """Count a request that has ended. Its snapshot may be unused now."""
         number = snapshot.number
         if waited_for:
             self.count -= 1
@@ -63,11 +63,11 @@ class OpenRequests:
             await self._idle.wait()
 
     def hold(self, snapshot: Snapshot) -> AbstractContextManager[None]:
-        """A context manager around a request: `begin`, then `end`."""
+        """Return a context manager that calls `begin` and `end` around a request."""
         return _Hold(self, snapshot, waited_for=True)
 
     def hold_in_background(self, snapshot: Snapshot) -> AbstractContextManager[None]:
-        """Like `hold`, for work that draining does not wait for, because another process continues it."""
+        """Return a context manager like `hold`. Draining does not wait for the work, because another process continues it."""
         return _Hold(self, snapshot, waited_for=False)
 
     def retire(self, snapshot: Snapshot) -> None:

@@ -1,6 +1,6 @@
-"""Checks the models that a request names beside its own, such as that of a tool: the caller's key must allow each of them.
+"""Checks of the additional models in a request, such as a tool's model: the caller's key must allow each of them.
 
-`Route.other_models` says where they are. Only keys that are limited to certain models pay for the search.
+`Route.other_models` lists their places. The search runs only for keys that are limited to certain models.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tornado_gate.types import Caller
 EACH: Final = "*"
 MAX_CACHED_ROUTES: Final = 256
 MAX_UNDERSCORES: Final = 8
-"""A member's name with more of them is another name."""
+"""The maximum number of underscores that the search ignores in a member's name."""
 
 Places = dict[str, Any]
-"""The places of one route as a tree: by member's name the places below it; an empty tree is the place of a model's name."""
+"""The places of one route as a tree, by member's name. An empty tree is the place of a model's name."""
 
 
 def check_other_models(caller: Caller, paths: Sequence[str], body: Any) -> None:
-    """Raises NotAllowed, with the place as its `param`, when the key does not allow a model that the body names."""
+    """Raise NotAllowed, with the place as its `param`, when the key does not allow a model that the body names."""
     if not caller.models:
         return
     for param, model in find_other_models(paths, body):
@@ -36,7 +36,7 @@ def check_other_models(caller: Caller, paths: Sequence[str], body: Any) -> None:
 
 
 def check_message(caller: Caller, paths: Sequence[str], message: str) -> None:
-    """As `check_other_models`, for a message of a realtime session. A message that is no JSON is refused elsewhere."""
+    """Run `check_other_models` for a message of a realtime session. Messages that are not JSON are rejected elsewhere."""
     try:
         body = orjson.loads(message)
     except orjson.JSONDecodeError:
@@ -45,7 +45,7 @@ def check_message(caller: Caller, paths: Sequence[str], message: str) -> None:
 
 
 def find_other_models(paths: Sequence[str], body: Any) -> Iterator[tuple[str, str]]:
-    """The (path, name) of each model that a body names at one of the places. Some upstreams ignore case in members' names."""
+    """Yield the (path, name) of each model at one of the places. Ignore case in members' names, as some upstreams do."""
     return _find_names(body, _make_tree(tuple(paths)), "")
 
 
@@ -60,7 +60,7 @@ def _make_tree(paths: tuple[str, ...]) -> Places:
 
 
 def _find_names(value: Any, places: Places, path: str) -> Iterator[tuple[str, str]]:
-    """Walk a body once, for all places together: it may have many members."""
+    """Walk a body once for all places together, because it may have many members."""
     if isinstance(value, str):
         if not places:
             yield path, value

@@ -1,4 +1,4 @@
-"""Images of a chat at addresses of the gateway itself, which an upstream may be unable to reach: they are sent as data."""
+"""Images of a chat at the gateway's addresses. They are sent as data, because an upstream may be unable to fetch them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tornado_gate.types.call import UrlFetcher
 from tornado_gate.types.value import replace
 
 MARK = b"signature="
-"""In every address that the gateway has signed."""
+"""The bytes that every address signed by the gateway contains."""
 RARE_BYTE = MARK.index(b"=")
 
 
 async def inline_own_links(call: Call, request: Request) -> Request:
-    """`request`, whose body has the MARK, with its images at own addresses replaced by their data.
+    """Return `request` with the data of images at the gateway's addresses instead of these addresses. Its body has the MARK.
 
     Raises InvalidField for an expired address.
     """

@@ -1,6 +1,6 @@
 """One request, step by step. Read this module first; docs/architecture.md has a diagram of the same steps.
 
-Knows hooks and the vocabulary; no wire format, no vendor, no HTTP server.
+This module knows hooks and the vocabulary, but no wire format, no vendor and no HTTP server.
 """
 
 from __future__ import annotations
@@ -68,14 +68,16 @@ from tornado_gate.types.value import Value, replace
 
 
 class PreparedAnswer(Value, frozen=True):
-    """A reply whose first chunk has been read, and the call at that time, with its target and losses."""
+    """A reply whose first chunk has been read. `call` is the call at that time, with its target and losses."""
 
     call: Call
     reply: Reply
 
 
 async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
-    """Answer one request for a model: step 1 finds the model, 2 tries its targets, 3 to 6 run at a target (`_try_target`).
+    """Answer one request for a model.
+
+    Step 1 finds the model, step 2 tries its targets, and steps 3 to 6 run at a target (`_try_target`).
 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
@@ -95,7 +97,7 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
 
 
 async def find_needs(targets: TargetTable, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Needs:
-    """What the request asks of its target: objects at an upstream, the issuer of its signatures, cache affinity."""
+    """Return the request's needs for its target: objects at an upstream, the issuer of its signatures, cache affinity."""
     wire = once.wire
     references = upstream_objects.list_references(call, wire)
     access = await upstream_objects.find_access(call, wire, references) if references else None
@@ -110,7 +112,7 @@ async def find_needs(targets: TargetTable, call: Call, operations: tuple[Operati
 
 
 async def _find_issuer(call: Call, once: RequestCache) -> str:
-    """The provider entry that issued the signatures of the request; "" if none or several did."""
+    """Return the provider entry that issued the signatures of the request, or "" if none or several did."""
     try:
         request = await once.request(call.replace(losses=[]))
     except RequestError:
@@ -130,7 +132,7 @@ async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> Prepar
 
 
 async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Estimate:
-    """What the request may use, for its bounds."""
+    """Return the estimated usage of the request, for its limits."""
     if once.needs_thread:
         prompt = await gate.worker.run(call.caller.account, estimate_wire_tokens, once.wire)
     else:
@@ -140,7 +142,7 @@ async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation,
 
 
 async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
-    """Steps 3 to 6 at one target, in one of the two lanes, until the first chunk of the reply is read."""
+    """Run steps 3 to 6 at one target, in one of the two lanes, until the first chunk of the reply is read."""
     begin_charge(call, once.wire, once.prompt_tokens)
     verbatim = await prepare_verbatim_request(call, provider, once)
     if verbatim is not None:
@@ -156,7 +158,7 @@ async def run_verbatim_lane(
     request: VerbatimRequest,
     outgoing: UpstreamRequest | Awaitable[UpstreamRequest] | None = None,
 ) -> PreparedAnswer:
-    """Steps 4 to 6 in the verbatim lane. `outgoing` is the result of step 4, if it was taken before."""
+    """Run steps 4 to 6 in the verbatim lane. `outgoing` is the result of step 4, if that step has already run."""
     if outgoing is None:
         outgoing = once.invoke_hook(lane, lane.invoke_translate_request, call, request)
     if not isinstance(outgoing, UpstreamRequest):
@@ -175,7 +177,7 @@ async def run_verbatim_lane(
 async def run_common_lane(
     gate: Gate, call: Call, once: RequestCache, provider: ConfiguredProvider, request: Request | None = None
 ) -> PreparedAnswer:
-    """Steps 3 to 6 in the common lane. `request` is the result of step 3, if it was taken before."""
+    """Run steps 3 to 6 in the common lane. `request` is the result of step 3, if that step has already run."""
     if request is None:
         request = await once.request(call)
     try:
@@ -188,7 +190,7 @@ async def run_common_lane(
 async def _complete_and_run(
     gate: Gate, call: Call, once: RequestCache, provider: ConfiguredProvider, request: Request
 ) -> Reply:
-    """Run the common lane with what the gateway itself adds to a request."""
+    """Run the common lane with the gateway's own additions to a request."""
     if await once.may_have_own_links(call):
         request = await inline_own_links(call, request)
     if signatures.may_have_signatures(request):
@@ -201,7 +203,7 @@ async def _complete_and_run(
 async def prepare_verbatim_request(
     call: Call, provider: ConfiguredProvider, once: RequestCache
 ) -> VerbatimRequest | None:
-    """The request for the verbatim lane; None if the request needs the common lane, which is possible even for equal formats."""
+    """Return the request for the verbatim lane, or None if it needs the common lane. Even equal formats may need it."""
     wire, used, wire_format = once.wire, provider.capabilities, once.wire_format
     if not wire_format.forwards or wire.route.wire_format not in used.speaks or call.operation != wire.route.operation:
         return None
@@ -216,19 +218,19 @@ async def prepare_verbatim_request(
 
 
 async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:
-    """Whether the body contains a signature that another provider issued, which this provider would reject."""
+    """Return whether the body contains another provider's signature, which this provider would reject."""
     marks = once.wire.route.signature_marks
     if not marks or not await once.contains(call, marks):
         return False
     try:
         request = await once.request(call.replace(losses=[]))
-    except RequestError:  # `forward_request` decides: what cannot be translated may be known to the upstream
+    except RequestError:  # `forward_request` decides: the upstream may know parts that cannot be translated
         return False
     return bool(await signatures.has_foreign_signatures(call, request))
 
 
 async def _exceeds_inputs_at_once(call: Call, most: int, once: RequestCache) -> bool:
-    """Whether the request has more inputs than the upstream accepts at once. A body with fewer commas needs no parsing."""
+    """Return whether there are more inputs than the upstream accepts together. A body with fewer commas is not parsed."""
     if call.operation != "embeddings" or once.wire.raw.count(b",") < most:
         return False
     request = await once.request(call.replace(losses=[]))
@@ -243,7 +245,7 @@ def forward_response(
     incoming: UpstreamResponse,
     deadlines: Deadlines,
 ) -> Reply:
-    """Step 6 in the verbatim lane: forward the response without parsing it, as caller and upstream use the same wire format."""
+    """Run step 6 in the verbatim lane: forward the response unparsed, because both sides use the same wire format."""
     if isinstance(incoming.chunks, BufferedBody):
         deadlines.stop()
     else:
@@ -259,7 +261,7 @@ async def finish_forwarding(
     reply: Reply,
     deadlines: Deadlines,
 ) -> Reply:
-    """The rest of step 6: record the objects that the upstream has issued, and read the first chunk of the reply."""
+    """Finish step 6: record the objects that the upstream has issued, and read the first chunk of the reply."""
     if request.issued is not None:
         reply = reply.replace(await upstream_objects.record_issued(call, request.issued, reply.chunks))
     if isinstance(reply.chunks, BufferedBody):
@@ -297,7 +299,7 @@ async def run_translated(
     request: Request,
     outgoing: UpstreamRequest | Awaitable[UpstreamRequest],
 ) -> PreparedAnswer:
-    """Steps 5 and 6 in the common lane, with `outgoing`, the result of step 4 for `request`."""
+    """Run steps 5 and 6 in the common lane. `outgoing` is the result of step 4 for `request`."""
     if not isinstance(outgoing, UpstreamRequest):
         outgoing = await outgoing
     deadlines = make_deadlines(call, streaming=bool(getattr(request, "stream", False)))
@@ -315,7 +317,7 @@ async def finish_common_lane(
     incoming: UpstreamResponse,
     deadlines: Deadlines,
 ) -> Reply:
-    """Translate the response, until the first chunk of the reply is read."""
+    """Translate the response. Return when the first chunk of the reply is read."""
     provider = used.usable_lane
     events = translate_response(call, provider, request, incoming, deadlines)
     reply = whole_answers.make_reply(gate, call, wire_format, used, request, events)
@@ -337,7 +339,7 @@ async def finish_events(
     events: AsyncIterator[StreamEvent],
     deadlines: Deadlines,
 ) -> Reply:
-    """Step 6 of the common lane for `events` that `check_response` returned, until the first chunk of the reply is read."""
+    """Run step 6 of the common lane for the `events` of `check_response`. Return when the first chunk is read."""
     if used.capabilities.signatures:
         events = signatures.record_signatures(
             call, events, unsigned=used.capabilities.needs_unsigned_thinking(call.target.upstream_model)
@@ -359,7 +361,7 @@ async def finish_reply(gate: Gate, call: Call, wire_format: FormatLane, reply: R
 async def _call_in_batches(
     call: Call, provider: ProviderLane, requests: list[EmbeddingRequest]
 ) -> AsyncIterator[StreamEvent]:
-    """Send the batches, a few at a time, and return one result. The first failure cancels all."""
+    """Send the batches, a few at a time, and return the joined result. The first failure cancels all batches."""
     timeouts, name = call.target.timeouts, call.target.provider
     places = asyncio.Semaphore(embedding_batches.MAX_PARALLEL_REQUESTS)
 
@@ -385,9 +387,9 @@ async def _call_in_batches(
 async def answer_stored_object(
     gate: Gate, snapshot: Snapshot, call: Call, wire_format: FormatLane, request: StoredObjectRequest
 ) -> PreparedAnswer:
-    """Answer a request about one object that an upstream keeps, by that upstream.
+    """Answer a request about one object with the upstream that keeps this object.
 
-    Raises the error for an unknown id when the account has no record of it, and when the upstream no longer has the object.
+    Raises the error for an unknown id when the account has no record of it or the upstream no longer has the object.
     """
     reference = request.reference
     kept = await upstream_objects.find_kept(call, reference)
@@ -420,20 +422,20 @@ async def answer_stored_object(
 
 
 async def begin_answer(call: Call, wire_format: FormatLane, reply: Reply) -> PreparedAnswer:
-    """The answer for a reply without a provider call. Its first chunk is read here, so that a failure keeps its status."""
+    """Return the answer for a reply without a provider call. Read its first chunk, so that a failure keeps its status."""
     return PreparedAnswer(call, await _read_first_chunk(reply, wire_format, metering.CheckedChunks(wire_format)))
 
 
 async def _read_first_chunk(reply: Reply, wire_format: FormatLane, last: stages.Attributed[bytes]) -> Reply:
-    """`reply` with its first chunk read: from here on the status line may be sent. `last` becomes the last step of the chunks.
+    """Return `reply` after reading its first chunk, so the status line may be sent. `last` is the last step of the chunks.
 
-    Raises the exceptions of the format as PluginError of the format.
+    Raises exceptions of the format as its PluginError.
     """
     return await read_first_chunk(reply, wire_format, stages.add_step(reply.chunks, last))
 
 
 async def read_first_chunk(reply: Reply, wire_format: FormatLane, chunks: stages.Flow[bytes]) -> Reply:
-    """`reply` with `chunks`, which have all steps, and whose first chunk is read."""
+    """Return `reply` with `chunks`, which have all steps, after reading the first chunk."""
     try:
         first = await chunks.next_batch()
     except StopAsyncIteration:

@@ -1,8 +1,8 @@
-"""What all requests of a route for one model have in common, computed once for each configuration and scope of keys.
+"""Plans for all requests of a route for one model, computed once for each configuration and scope of keys.
 
-A plan names the steps of a request, so a feature that is off, or does not concern the key and the model, costs nothing. Requests
-without a plan choose their target each time (`pipeline.answer`): their model has several targets, keys or retries, or a guard, a
-wrapper or a limit must wait. Plans are dropped with their snapshot. They depend on what a key may use, not on the key.
+A plan lists the steps of a request. A feature that is off, or does not concern the key and the model, has no cost. Requests
+without a plan choose their target each time (`pipeline.answer`). Their model has several targets, keys or retries, or a guard, a
+wrapper or a limit must wait. Plans are dropped with their snapshot. They depend on the permissions of a key, not on the key.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from tornado_gate.types import Caller, Target
 from tornado_gate.types.value import Value
 
 MAX_PLANS: Final = 10_000
-"""The number of plans that are kept: names of models come from callers."""
+"""The maximum number of stored plans. It is bounded because callers choose the names of models."""
 
 SLOW_START_OPERATIONS: Final = frozenset({"images", "image_edits", "transcription"})
 """Operations that send nothing until the work is done, streamed or not."""
 
 _OTHER_STEPS: Final = frozenset({"videos", "count_tokens", "realtime"})
-"""Operations with other steps than those of a plan."""
+"""Operations whose steps a plan cannot contain."""
 
 
 class Plan(Value, frozen=True, kw_only=True):
     """The steps of requests with one target.
 
-    `model` is the requested name as conf has it, `facts` is what conf says about it. `is_verbatim`: the upstream has the
-    caller's wire format. Then `marks` are searched in the body, because one that it has may be a signature of another provider,
-    and a body with `inputs_at_once` commas may have more inputs than the upstream takes. The response must begin within
+    `model` is the requested name as written in conf, and `facts` are conf's facts about it. `is_verbatim`: the upstream has the
+    caller's wire format. In this case `marks` are searched in the body, because a match may be another provider's signature.
+    A body with `inputs_at_once` commas may have more inputs than the upstream accepts. The response must begin within
     `seconds`, or within `stream_seconds` if the caller requests a stream.
     """
 
@@ -60,7 +60,7 @@ Scope = dict[str, Plan | None]
 
 
 class Plans:
-    """The plans of the current snapshot, in scopes: by what a key may use. Connections keep the scope of their last head."""
+    """The plans of the current snapshot in scopes, which group keys by permissions. A connection keeps its last scope."""
 
     def __init__(self, pools: ProviderPools) -> None:
         self._pools = pools
@@ -70,7 +70,7 @@ class Plans:
         self._count = 0
 
     def clear(self) -> None:
-        """Forget all plans, because the snapshot is another one, or because there are too many. New scopes follow."""
+        """Forget all plans, because the snapshot has changed or there are too many plans. Later requests get new scopes."""
         for scope in self._filled:
             scope.clear()
         self._filled.clear()
@@ -78,7 +78,7 @@ class Plans:
         self._count = 0
 
     def find_scope(self, served: ServedRoute, caller: Caller) -> Scope:
-        """Return the plans of a route for keys that may use what `caller` may use, by the requested names of models."""
+        """Return a route's plans by requested model name, for keys with the permissions of `caller`."""
         route = served.route
         key = (served.format, route.method, route.path, caller.models, caller.operations)
         scope = self._scopes.get(key)
@@ -89,9 +89,9 @@ class Plans:
         return scope
 
     def add(self, scope: Scope, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str) -> Plan | None:
-        """Make the plan for the requested name `model`, and keep it in `scope`. Return None if its requests have none.
+        """Make the plan for the requested name `model`, and keep it in `scope`. Return None if its requests have no plan.
 
-        Raises as `TargetTable.select_targets`.
+        Raises the errors of `TargetTable.select_targets`.
         """
         plan = make_plan(self._pools, snapshot, served, caller, model)
         if self._count >= MAX_PLANS:
@@ -104,7 +104,7 @@ class Plans:
 
 
 def make_plan(pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str) -> Plan | None:
-    """Return the plan of requests for `model`, or None. Raises as `TargetTable.select_targets`."""
+    """Return the plan of requests for `model`, or None. Raises the errors of `TargetTable.select_targets`."""
     route, table = served.route, snapshot.targets
     if snapshot.guards.lanes or table.has_affinity or route.operation in _OTHER_STEPS:
         return None

@@ -1,4 +1,4 @@
-"""Loads the plugins that a configuration switches on, with their settings, and wrappers with their scopes."""
+"""Loading of the plugins that a configuration enables, with their settings, and of wrappers with their scopes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tornado_gate.plugins.wrappers import Scope, find_unknown_keys, sees_session
 from tornado_gate.targets.routing import ModelTable, resolve_upstream_model
 
 MAX_NAMES = 20_000
-"""The number of model names that are cached. It is bounded because callers choose the names that match a wildcard."""
+"""The maximum number of cached model names. It is bounded because callers choose the names that match a wildcard."""
 
 Faults = list[tuple[tuple[str | int, ...], str]]
 _NO_OPTIONS = PluginOptions()
 
 
 class ModelNames:
-    """All names by which conf reaches a model, so that a wrapper for an upstream's model also covers other names for it."""
+    """All names of models in conf. With them, a wrapper for an upstream's model also covers other names of that model."""
 
     def __init__(self, models: Mapping[str, ModelEntry]) -> None:
         self._table = ModelTable(models)
         self._names: FIFOCache[str, tuple[str, ...]] = FIFOCache(MAX_NAMES)
 
     def list(self, model: str) -> tuple[str, ...]:
-        """The name itself, the names of its entry and of its fallback entries, and the upstream names of all their targets."""
+        """Return the name, the names of its entry and fallback entries, and the upstream names of all their targets."""
         names = self._names.get(model)
         if names is None:
             names = self._names[model] = tuple(dict.fromkeys(self._iterate(model)))
@@ -60,17 +60,17 @@ class ActivePlugins:
 
     @property
     def wrappers(self) -> list[Plugin]:
-        """The wrappers, in the order of conf, with those that refuse the requests in their scope."""
+        """Return the wrappers in the order of conf, including wrappers that refuse the requests in their scope."""
         return [plugin for plugin in self.by_name.values() if plugin.wrapper and (plugin.closed or not plugin.error)]
 
     @property
     def failed(self) -> dict[str, str]:
-        """Why plugins cannot work, by name."""
+        """Return the reasons why plugins cannot work, by name."""
         return {name: plugin.error for name, plugin in self.by_name.items() if plugin.error}
 
     @property
     def closed(self) -> frozenset[str]:
-        """The required wrappers among the failed plugins."""
+        """Return the required wrappers among the failed plugins."""
         return frozenset(name for name, plugin in self.by_name.items() if plugin.closed)
 
     def _list_names(self) -> list[str]:

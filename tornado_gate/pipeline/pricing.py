@@ -1,4 +1,4 @@
-"""Applies prices to requests: loads the default prices of a configuration, and refuses requests whose cost would be unknown."""
+"""Prices of requests: load the default prices of a configuration, and reject requests with an unknown cost."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tornado_gate.types import Call
 from tornado_gate.types.value import replace
 
 PRICED_LATER: Final = frozenset({"videos"})
-"""Operations whose answers are sent before it is known what they cost: a video costs what its task has made."""
+"""Operations whose answers are sent before their cost is known. The cost of a video depends on the result of its task."""
 
 
 def load_default_prices(snapshot: Snapshot) -> None:
-    """Load the prices of models for which conf has none. Takes 20 ms, and half a second after an update of their package."""
+    """Load prices of models without a price in conf. Takes 20 ms, or half a second after an update of their package."""
     config = snapshot.config
     if config.default_prices:
         providers = map(_get_priced_provider, snapshot.targets.providers.values())
@@ -41,9 +41,9 @@ def _get_priced_provider(provider: ConfiguredProvider) -> PricedProvider:
 
 
 def compute_answer_cost(prices: PriceTable, call: Call) -> int | None:
-    """The cost of a complete answer in nano-dollars, which its row in the ledger has too.
+    """Return the cost of a complete answer in nano-dollars. Its row in the ledger has the same cost.
 
-    None if it is unknown or the answer is no provider's, and if its tokens are an estimate, which is made later.
+    Return None if the cost is unknown, if no provider made the answer, or if its tokens are estimated later.
     """
     target, charge = call.target, call.charge
     if not target.provider or call.operation in PRICED_LATER:
@@ -57,7 +57,7 @@ def compute_answer_cost(prices: PriceTable, call: Call) -> int | None:
 
 
 def compute_session_cost(prices: PriceTable, call: Call) -> int:
-    """The cost of a session so far in nano-dollars; 0 if it is unknown."""
+    """Return the cost of a session so far in nano-dollars, or 0 if it is unknown."""
     price = prices.find_price(call.target.provider, call.target.upstream_model)
     if price is None:
         return 0
@@ -65,7 +65,7 @@ def compute_session_cost(prices: PriceTable, call: Call) -> int:
 
 
 def record_usage(admission: Admission, ledger: Ledger, entry: Entry, body: bytes = b"") -> None:
-    """Add a request that has ended to the ledger, with its `body` if conf wants it, and settle what it had reserved."""
+    """Add a request that has ended to the ledger, with its `body` if conf requires it. Settle its reservations."""
     charge = entry.charge
     if charge.requested is not None or charge.reservations is not None:
         _settle(admission, entry)

@@ -1,4 +1,4 @@
-"""The connection pools of provider entries. Entries of two snapshots in which the account is the same share a pool."""
+"""The connection pools of provider entries. Entries of two snapshots with the same account share a pool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tornado_gate.targets.configured_provider import ConfiguredProvider
 
 
 class ProviderPools:
-    """The connection pools of a process. `report` gets the bytes that all large responses hold."""
+    """The connection pools of a process. `report` receives the number of bytes that all large responses hold."""
 
     def __init__(self, limits: LimitsConfig, report: Report | None = None) -> None:
         self._limits = limits
@@ -29,14 +29,14 @@ class ProviderPools:
         return pool
 
     def apply(self, limits: LimitsConfig) -> None:
-        """Adopt the limits of a configuration."""
+        """Use the limits of a configuration."""
         self._limits = limits
         self.large_responses.shares.total = limits.answers_bytes
         for pool in self._pools.values():
             pool.limits = limits
 
     def keep(self, needed: Container[Hashable]) -> None:
-        """Close the pools of other accounts than those in `needed`."""
+        """Close the pools of accounts that are not in `needed`."""
         for identity in [identity for identity in self._pools if identity not in needed]:
             closing = asyncio.ensure_future(self._pools.pop(identity).close())
             self._closing.add(closing)

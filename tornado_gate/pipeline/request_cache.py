@@ -1,4 +1,4 @@
-"""What the steps of one request share: its translation, what its body contains, and where its hooks run."""
+"""The state that the steps of one request share: its translation, facts about its body, and where its hooks run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Result = TypeVar("Result")
 
 
 class RequestCache:
-    """The common request, translated when the first target needs it and cached for the next, with the fields dropped on the way.
+    """The common request and the fields that its translation dropped. It is cached for later targets.
 
     A route with several operations has one common request for each operation.
-    Hooks that process a large body run in the gate's worker. `needs_thread`: so do searches, and hooks of the verbatim lane.
+    Hooks that process a large body run in the gate's worker. `needs_thread`: searches and verbatim hooks run there too.
     """
 
     def __init__(self, wire: WireRequest, wire_format: FormatLane, gate: Gate) -> None:
@@ -37,7 +37,7 @@ class RequestCache:
         self._may_have_own_links: bool | None = None
 
     async def request(self, call: Call) -> Request:
-        """The common request for the operation of `call`; adds its losses to `call`."""
+        """Return the common request for the operation of `call`, and add its losses to `call`."""
         made = self._made.get(call.operation)
         if made is None:
             alone = call.replace(target=NO_TARGET, losses=[])
@@ -52,13 +52,13 @@ class RequestCache:
         return request
 
     async def contains(self, call: Call, marks: tuple[bytes, ...]) -> bool:
-        """Whether one of `marks` occurs in the body."""
+        """Return whether one of `marks` occurs in the body."""
         if self.needs_thread:
             return await self._gate.worker.run(call.caller.account, contains_any, self.wire.raw, marks)
         return any(mark in self.wire.raw for mark in marks)
 
     async def may_have_own_links(self, call: Call) -> bool:
-        """Whether the body of a chat may have an address that the gateway has signed. Of a large body this is found once."""
+        """Return whether the body of a chat may have an address signed by the gateway. A large body is searched once."""
         if not self.is_large:
             return b"=" in self.wire.raw and MARK in self.wire.raw  # a single byte is found much faster
         if self._may_have_own_links is None:
@@ -69,7 +69,7 @@ class RequestCache:
     async def run_hook(
         self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
     ) -> Result:
-        """The result of a hook that `invoke`, a method of a lane, calls: in the event loop, or in the thread for a large body."""
+        """Return the result of a hook. `invoke`, a method of a lane, calls it: for a large body in the thread."""
         given: Any = self._run_in_thread(invoke, call, value) if self.is_large else invoke(call, value)
         result: Result = (await given) if inspect.iscoroutine(given) else given
         return result
@@ -77,9 +77,9 @@ class RequestCache:
     def invoke_hook(
         self, lane: Lane, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
     ) -> Result | Awaitable[Result]:
-        """As `run_hook`, for the verbatim lane; without a coroutine for a hook that returns its result at once.
+        """Run a hook of the verbatim lane like `run_hook`. A hook that returns its result immediately needs no coroutine.
 
-        Wrappers may look at each byte, so they get a large body in the thread, whatever it consists of.
+        Wrappers may read each byte, so they always get a large body in the thread.
         """
         if self.needs_thread or (self.is_large and lane.is_wrapped):
             return self._run_in_thread(invoke, call, value)

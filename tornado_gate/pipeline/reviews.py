@@ -1,4 +1,4 @@
-"""Begins the reviews of requests by guards, when it is known which model they name."""
+"""The start of guards' reviews of requests, after the model of the request is known."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tornado_gate.types.value import replace
 
 
 def begin_review(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> Review | None:
-    """Return the review of a request by the guards that cover it; None if there is none.
+    """Return the review of a request by the guards that cover it, or None if no guard does.
 
-    Raises the errors of a request that names no model, or one that the key may not use, before a guard is asked.
+    Before a guard runs, raises the error for a missing model or for a model that the key may not use.
     """
     route = wire.route
     if route.operation in OPERATIONS_WITHOUT_TEXTS:
@@ -30,9 +30,9 @@ def begin_review(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
 async def review_alone(
     gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest
 ) -> tuple[WireRequest, Sequence[str]]:
-    """Return the reviewed request, for one that is explained or checked and gets no response of a model; and its losses.
+    """Return the reviewed request and its losses. The request is only explained or checked, so no model responds.
 
-    Raises as `Review`.
+    Raises the errors of `Review`.
     """
     review = begin_review(gate, snapshot, call, wire)
     if review is None:

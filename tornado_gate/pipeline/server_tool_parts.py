@@ -1,10 +1,10 @@
-"""Stores what an upstream said about its own tools, and gives it back to this upstream in later turns.
+"""Storage of an upstream's parts about its own tools. The same upstream gets them back in later turns.
 
-A search, with its encrypted results, is content of the vendor's own format. A caller of another format gets an item or a block in
-its place, whose id contains that of the use, and sends it back in the next turn. So the core stores the vendor's parts for each
-account, by this id, and puts them in the place of the caller's part if the next request goes to the same provider entry and has
-the tool. With ``responses: {store: never}`` nothing is stored. Parts that have a call and its result in one are not stored:
-vendors look those up by their ids.
+A search, with its encrypted results, is content of the vendor's own format. A caller of another format gets an item or a block
+instead, whose id contains the id of the tool use. The caller sends it back in the next turn. So the core stores the vendor's
+parts for each account by this id. If the next request goes to the same provider entry and has the tool, the stored parts replace
+the caller's part. With ``responses: {store: never}`` the core stores no parts. A part that combines a call and its result is
+never stored, because vendors look it up by its id.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def _make_key(identity: str) -> str:
 
 
 def has_server_tools(request: Request) -> bool:
-    """Whether a request has a tool that several vendors run."""
+    """Return whether a request has a tool that several vendors run."""
     return isinstance(request, ChatRequest) and bool(request.tools and _list_kinds(request))
 
 
 def record_parts(call: Call, events: AsyncIterator[StreamEvent]) -> AsyncIterator[StreamEvent]:
-    """`events` unchanged. The parts about server tools are stored before the last event."""
+    """Yield `events` unchanged. Store the parts about server tools before the last event."""
     return events if call.responses.store == "never" else add_step(events, _RecordedParts(call))
 
 
@@ -78,7 +78,7 @@ class _RecordedParts(Step[StreamEvent, StreamEvent]):
 
 
 async def restore_parts(call: Call, request: Request) -> Request:
-    """`request` with the stored parts of this target in the place of those that the gateway made of them."""
+    """Return `request` with the stored parts of this target. They replace the parts that the gateway made from them."""
     if not isinstance(request, ChatRequest):
         return request
     kinds = _list_kinds(request)
@@ -100,7 +100,7 @@ def _restore_message(message: Message, own: Mapping[str, Any]) -> Message:
 
 
 def _restore_part(part: Part, own: Mapping[str, Any]) -> Part:
-    """The part with the stored values; the part of the result has none, because those of the call include it."""
+    """Return the part with the stored values. A result part gets no values, because the call's values include the result."""
     if not isinstance(part, VendorPart) or part.server is None or (found := own.get(_make_key(part.server.id))) is None:
         return part
     return replace(part, restored=() if part.server.step == "result" else tuple(found))

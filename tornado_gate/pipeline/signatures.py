@@ -1,11 +1,11 @@
-"""Stores thinking signatures, restores those that clients drop, and removes those that another provider issued.
+"""Thinking signatures: store them, restore dropped signatures, and remove signatures of other providers.
 
-A thinking signature is valid only at the provider that issued it. Most clients drop it, or their wire format has no field for it;
-the upstream then rejects the next turn of a tool loop. So the core stores for each account, by tool-call id, the thinking before
-the call and the signature of the call, and the issuer of each signature. Before a request is sent, signatures of other issuers
-are removed, and those that the client dropped are restored. With ``responses: {store: never}`` no thinking is stored: only the
-issuers, by hashes of the signatures. Some upstreams also require thinking without a signature (`Capabilities.unsigned_thinking`),
-which clients of formats with signatures drop.
+A thinking signature is valid only at the provider that issued it. Most clients drop it, or their wire format has no field for it.
+The upstream then rejects the next turn of a tool loop. So the core stores for each account, by tool-call id, the thinking before
+the call and the signature of the call, and the issuer of each signature. Before a request is sent, the core removes signatures
+of other issuers and restores signatures that the client dropped. With ``responses: {store: never}`` the core stores only
+the issuers, by hashes of the signatures, and no thinking. Some upstreams also require thinking without a signature
+(`Capabilities.unsigned_thinking`). Clients of formats with signatures drop such thinking.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def _make_signature_key(value: Any) -> str:
 def record_signatures(
     call: Call, events: AsyncIterator[StreamEvent], *, unsigned: bool = False
 ) -> AsyncIterator[StreamEvent]:
-    """`events` unchanged; every signature in them is stored with its issuer before the last event of the response is yielded.
+    """Yield `events` unchanged. Store each signature with its issuer before the last event of the response.
 
-    With `unsigned`, thinking before tool calls is stored also when it has no signature.
+    With `unsigned`, thinking before tool calls is stored even if it has no signature.
     """
     return add_step(events, _RecordedEvents(call, unsigned))
 
@@ -68,7 +68,7 @@ class _RecordedEvents(Step[StreamEvent, StreamEvent]):
         for place, event in enumerate(items):
             self._recorder.note(event)
             if isinstance(event, Finish) and self._recorder.values:
-                out += items[:place]  # these need not wait until the signatures are stored
+                out += items[:place]  # these items need not wait until the signatures are stored
                 return Pause(items[place:], self._remember)
         out += items
         return None
@@ -78,7 +78,7 @@ class _RecordedEvents(Step[StreamEvent, StreamEvent]):
 
 
 class _SignatureRecorder:
-    """Collects the thinking and the tool calls of one response. Without `keeps_thinking` only hashes of signatures are stored."""
+    """A collector of one response's thinking and tool calls. Without `keeps_thinking` it keeps only signature hashes."""
 
     def __init__(self, issuer: str, *, keeps_thinking: bool, unsigned: bool = False) -> None:
         self._issuer = issuer
@@ -121,7 +121,7 @@ class _SignatureRecorder:
             self.values[_make_call_key(start.id)] = remembered
 
     def _count(self, choice: int, kind: str) -> None:
-        """Count a text or a call, which give the place of later thinking."""
+        """Count a text or a call. The counts give the place of later thinking."""
         counts = self._others.setdefault(choice, {"texts": 0, "calls": 0})
         counts[kind] += 1
 
@@ -141,7 +141,7 @@ def may_have_signatures(request: Request) -> bool:
 
 
 async def restore_signatures(call: Call, request: Request, *, signatures: bool) -> Request:
-    """`request` with the signatures of this target only. `signatures`: whether the target issues any."""
+    """Return `request` with the signatures of this target only. `signatures`: whether the target issues signatures."""
     match request:
         case CountTokensRequest(chat=chat):
             return replace(request, chat=await _restore_chat(call, chat, signatures))
@@ -151,7 +151,7 @@ async def restore_signatures(call: Call, request: Request, *, signatures: bool) 
 
 
 async def find_issuer(call: Call, request: Request) -> str:
-    """The provider entry that issued all known signatures of a request; "" if there is none, or more than one."""
+    """Return the provider entry that issued all known signatures of a request, or "" if zero or several entries did."""
     chat = request.chat if isinstance(request, CountTokensRequest) else request
     names = _list_signature_keys(chat) if isinstance(chat, ChatRequest) else []
     issuers = set((await call.memory.get_many(names)).values()) if names else set()
@@ -159,7 +159,7 @@ async def find_issuer(call: Call, request: Request) -> str:
 
 
 async def has_foreign_signatures(call: Call, request: Request) -> bool:
-    """Whether a request contains a signature that another provider is known to have issued."""
+    """Return whether a request contains a signature that is known to come from another provider."""
     chat = request.chat if isinstance(request, CountTokensRequest) else request
     if not isinstance(chat, ChatRequest):
         return False
@@ -175,7 +175,7 @@ async def _restore_chat(call: Call, request: ChatRequest, signatures: bool) -> C
 
 
 def restore_without_memory(call: Call, request: ChatRequest, *, signatures: bool) -> ChatRequest | None:
-    """Return the result of `restore_signatures`; None if the memory must be read for it."""
+    """Return the result of `restore_signatures`, or None if the memory must be read."""
     if signatures and _list_memory_keys(request):
         return None
     return _restore_messages(call, request, {})
@@ -217,7 +217,7 @@ def _get_signature(part: Part) -> Opaque | None:
 
 
 def _restore_message(call: Call, path: Callable[[int], str], message: Message, known: Mapping[str, Any]) -> Message:
-    """`message` without signatures of other issuers and with the stored ones that the client dropped."""
+    """Return `message` without other issuers' signatures and with the stored signatures that the client dropped."""
     issuer = call.target.provider
     parts = list(_drop_foreign_signatures(call, path, message, known))
     memories = [known.get(_make_call_key(part.id)) for part in parts if isinstance(part, ToolCall)]
@@ -236,7 +236,7 @@ def _count_signed(parts: list[Part]) -> int:
 
 
 def _insert_thinking(issuer: str, thinking: Iterable[dict[str, Any]], others: Iterable[Part]) -> Iterator[Part]:
-    """`others` with each thought at its place: after as many texts and calls as in the response.
+    """Yield `others` with each thought at its place: after as many texts and calls as in the response.
 
     A client may have joined texts, so a thought never comes later than the call that followed it.
     """
@@ -255,7 +255,7 @@ def _insert_thinking(issuer: str, thinking: Iterable[dict[str, Any]], others: It
 def _drop_foreign_signatures(
     call: Call, path: Callable[[int], str], message: Message, known: Mapping[str, Any]
 ) -> Iterator[Part]:
-    """The parts without signatures of other issuers. Thinking with such a signature is removed: only its issuer can use it."""
+    """Yield the parts without other issuers' signatures. Omit thinking with such a signature: only its issuer can use it."""
     for place, part in enumerate(message.parts):
         signature = _get_signature(part)
         if signature is None or known.get(_make_signature_key(signature.value)) == call.target.provider:

@@ -15,10 +15,10 @@ from tornado_gate.types.value import Value
 
 
 class PluginFaults(Value, frozen=True):
-    """What is wrong with the plugins of a configuration, though it may be used.
+    """The faults of plugins in a configuration that can still be used.
 
-    `failed` are the plugins that are on and cannot work, with their errors; for those in `closed`, which are required wrappers,
-    the requests in their scopes get 503. `warnings` are (key path, message) of what is valid but unsafe.
+    `failed` are the enabled plugins that cannot work, with their errors. `closed` are the required wrappers among them; requests
+    in their scopes get 503. `warnings` are (key path, message) of settings that are valid but unsafe.
     """
 
     failed: Mapping[str, str]
@@ -27,10 +27,10 @@ class PluginFaults(Value, frozen=True):
 
 
 class Snapshot(Value, frozen=True, kw_only=True):
-    """One loaded configuration. `number` counts them in this process, from 1.
+    """One loaded configuration. `number` counts the snapshots of this process, from 1.
 
-    `formats` are the lanes of the formats by name, `routes` what they serve; `targets` are the models and where they are served,
-    `prices` what that costs, `guards` those who review texts. `keys` are those of conf by their digests.
+    `formats` are the lanes of the formats by name, and `routes` are the routes that they serve. `targets` are the models and
+    their targets, with their `prices`. `guards` are the reviewers of texts. `keys` are the API keys of conf by their digests.
     """
 
     number: int

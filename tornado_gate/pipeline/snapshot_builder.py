@@ -1,7 +1,7 @@
-"""Builds one Snapshot from conf and plugins: routes, models, providers and limits of a request.
+"""The builder of one Snapshot from conf and plugins: routes, models, providers and limits of a request.
 
-A fault in conf stops the build (ConfigError, with every fault). A plugin that fails does not: its models stay in the table and
-answer 503.
+A fault in conf stops the build (ConfigError, with every fault). A failed plugin does not stop the build. Its models stay in the
+table and answer 503.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def build(config: Config, host: PluginHost, number: int = 1) -> Snapshot:
 
 
 class _SnapshotBuilder:
-    """Collects all faults while it builds, so that one run reports every fault."""
+    """A builder that collects all faults, so that one run reports every fault."""
 
     def __init__(self, config: Config, host: PluginHost) -> None:
         self.config = config
@@ -98,7 +98,7 @@ class _SnapshotBuilder:
         for name, entry in self.config.providers.items():
             plugin = on.get(entry.plugin)
             if plugin is None:
-                continue  # switched off, or already reported as not installed
+                continue  # disabled, or already reported as not installed
             if not plugin.error and (plugin.wrapper or "provider" not in plugin.hooks):
                 self.faults.append(
                     (
@@ -143,7 +143,7 @@ class _SnapshotBuilder:
 
 
 def expand_prefixes(route: Route, prefixes: Iterable[str]) -> list[Route]:
-    """The route; a route below ``/vendor/`` is repeated below each of `prefixes` instead (``videos.prefixes`` of conf)."""
+    """Return the route. For a path below ``/vendor/``, return a copy below each of `prefixes` (conf's ``videos.prefixes``)."""
     if not route.path.startswith(VENDOR_PREFIX):
         return [route]
     return [replace(route, path=f"/{prefix}/{route.path.removeprefix(VENDOR_PREFIX)}") for prefix in prefixes]

@@ -1,13 +1,13 @@
-"""A stream from the upstream's connection to the caller's, without a task: the events of one read are passed on in one write.
+"""A stream from the upstream's connection to the caller's, without a task. The events of one read go into one write.
 
 The chunks of a stream are a `stages.Flow`: synchronous steps behind a source that waits. `StreamPump` does the waiting of a flow
 whose source is the upstream's response and whose reader is the caller's connection. It runs in the function that has received
-the upstream's bytes, and passes them through the steps to the caller. The steps are those of the other way, a task that reads
-the flow (`handlers/answer.py`). So the pump can leave a flow to a task at any time, which goes on where the pump has stopped. It
-does so if a step must wait: for a large event, which is processed in a thread, for example. It also does so if the stream ends
-before its first chunk, because a task renders the error or tries something else.
+the upstream's bytes, and passes them through the steps to the caller. A task that reads the flow (`handlers/answer.py`) uses the
+same steps. So the pump can leave a flow to a task at any time, and the task continues where the pump has stopped. The pump does
+so if a step must wait, for example because a large event is processed in a thread. It also does so if the stream ends before its
+first chunk, because a task renders the error or tries something else.
 
-`direct.py` says which streams have a pump.
+`direct.py` decides which streams have a pump.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tornado_gate.types.wire import ResponseReader
 
 
 class StreamReceiver(Protocol):
-    """The caller's side: a handler."""
+    """The caller's side of a stream, which is a handler."""
 
     def send_chunks(self, chunks: list[bytes]) -> Awaitable[None] | None:
         """Write chunks, after the head if they are the first. Return an awaitable if the caller must read before more is sent."""
@@ -36,7 +36,7 @@ class StreamReceiver(Protocol):
         """Write the last chunks, then end the response: normally, or with an error that the format has not rendered."""
 
     def leave_stream(self) -> None:
-        """Go on in a task: the pump has stopped, and the flow is to be read."""
+        """Continue in a task, which must read the flow, because the pump has stopped."""
 
     def report_unread(self) -> GateError:
         """Return the error for a caller who has not read the stream in time."""
@@ -46,7 +46,7 @@ class StreamReceiver(Protocol):
 
 
 class StreamPump:
-    """Reads `response` for `flow`, whose source it is. `begun`: the first chunk was sent to the caller."""
+    """A pump that reads `response`, the source of `flow`. `begun`: the first chunk was sent to the caller."""
 
     __slots__ = ("_deadlines", "_make_deadlines", "_reader", "_receiver", "_response", "_waiting", "begun", "flow")
 
@@ -57,18 +57,18 @@ class StreamPump:
         reader: ResponseReader | None,
         make_deadlines: Callable[[], Deadlines],
     ) -> None:
-        """`make_deadlines` is called when the pump waits for the first time. Many short streams arrive in one read."""
+        """Create a pump. It calls `make_deadlines` at its first wait, because many short streams arrive in one read."""
         self.flow = flow
         self._response = response
         self._reader = reader
         self._make_deadlines = make_deadlines
         self._deadlines: Deadlines | None = None
         self._receiver: StreamReceiver | None = None
-        self._waiting: asyncio.Future[None] | None = None  # until the caller has read
+        self._waiting: asyncio.Future[None] | None = None  # set until the caller has read
         self.begun = False
 
     def start(self, receiver: StreamReceiver) -> None:
-        """Send what has arrived, and go on when more arrives."""
+        """Send the data that has arrived, and continue when more arrives."""
         self._receiver = receiver
         self._on_change()
 
@@ -107,7 +107,7 @@ class StreamPump:
     # Called when something has happened
 
     def _on_change(self) -> None:
-        """Send what the upstream's connection has received. Wait for more, unless something else is awaited then."""
+        """Send the data that the upstream's connection has received. Wait for more, unless the pump waits for something else."""
         response, flow, receiver = self._response, self.flow, self._receiver
         assert receiver is not None
         try:
@@ -133,7 +133,7 @@ class StreamPump:
             receiver.fail_unexpectedly()
 
     def _on_late(self) -> None:
-        """A time limit has passed."""
+        """Handle the end of a time limit."""
         receiver, deadlines = self._receiver, self._deadlines
         assert receiver is not None
         assert deadlines is not None
@@ -146,7 +146,7 @@ class StreamPump:
             receiver.fail_unexpectedly()
 
     def _on_read(self, waiting: asyncio.Future[None]) -> None:
-        """The caller has read what was sent, or has left."""
+        """Continue after the caller has read the sent data or has left."""
         if self._waiting is not waiting:
             return
         self._waiting = None
@@ -166,7 +166,7 @@ class StreamPump:
         self._pass_on(self.flow.push([], error), receiver)
 
     def _pass_on(self, chunks: list[bytes] | None, receiver: StreamReceiver) -> bool:
-        """Send the results of the flow. Return whether the upstream is to be read on now."""
+        """Send the results of the flow. Return whether to continue reading the upstream now."""
         ending = self.flow.ending
         if chunks is None or (ending is not None and not chunks and not self.begun):
             self._detach()

@@ -1,7 +1,7 @@
-"""Which operations of providers callers reach in which wire formats, and on which lane: from what plugins declare.
+"""The matrix of providers' operations, wire formats and lanes, computed from the declarations of plugins.
 
-Nothing is sent: ``tornado-gate plugins check`` drives plugins. A cell says that requests are translated (common lane), forwarded
-(verbatim lane), or both for a format with several routes.
+No request is sent; ``tornado-gate plugins check`` runs plugins. A cell shows whether requests are translated (common lane),
+forwarded (verbatim lane), or both for a format with several routes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ WORDS: Final[Mapping[Support, str]] = {
     "verbatim": "forwarded",
     "both": "translated or forwarded",
 }
-"""What each cell is called in tables."""
+"""The name of each cell in tables."""
 _OWN_OPERATIONS: Final = frozenset({"admin", "models"})
 """Operations that no provider serves."""
 
 
 class SupportRow(Value, frozen=True, kw_only=True):
-    """An operation of a provider: `cells` are the ways in which each format reaches it, by the format's name."""
+    """An operation of a provider. `cells` has, by format name, the way in which the format reaches it."""
 
     provider: str
     operation: str
@@ -35,7 +35,7 @@ class SupportRow(Value, frozen=True, kw_only=True):
 
 
 def list_support(providers: Mapping[str, Capabilities], formats: Iterable[FormatLane]) -> list[SupportRow]:
-    """The rows of all operations of the providers, by provider and operation."""
+    """Return the rows of all operations of the providers, by provider and operation."""
     lanes = list(formats)
     return [
         SupportRow(
@@ -48,7 +48,7 @@ def list_support(providers: Mapping[str, Capabilities], formats: Iterable[Format
 
 
 def find_support(capabilities: Capabilities, lane: FormatLane, operation: str) -> Support:
-    """How requests of a format for an operation reach a provider."""
+    """Return how requests of a format for an operation reach a provider."""
     routes = [route for route in lane.routes if operation in route.operations and _calls_provider(route)]
     forwarded = [route for route in routes if _is_forwarded(capabilities, lane, route, operation)]
     if not routes:
@@ -59,7 +59,7 @@ def find_support(capabilities: Capabilities, lane: FormatLane, operation: str) -
 
 
 def _calls_provider(route: Route) -> bool:
-    """Whether requests of a route begin at a provider; not those about stored objects, tasks and secrets."""
+    """Return whether requests of a route begin at a provider. Requests about stored objects, tasks and secrets do not."""
     return route.model != "none"
 
 

@@ -1,4 +1,4 @@
-"""Token counts for models whose upstreams have no route for them: an estimate by the gateway, marked as one in a header."""
+"""Token counts for models whose upstreams cannot count tokens. The gateway estimates them and marks this in a header."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tornado_gate.types import Call, Reply, Request, TokenCount
 from tornado_gate.types.value import replace
 
 ESTIMATE_HEADERS: Final = {"X-Gate-Estimate": "input_tokens"}
-"""Tells the caller which value of the response is an estimate."""
+"""The header that tells the caller which value of the response is an estimate."""
 
 
 def must_estimate(targets: TargetTable, call: Call) -> bool:
-    """Whether `call` asks for a token count that no target of its model has, although one answers chats.
+    """Return whether `call` requests a token count that no target of its model offers, although a target answers chats.
 
-    Raises as `TargetTable.select_targets`: UnsupportedOperation for a model without chat.
+    Raises the errors of `TargetTable.select_targets`: UnsupportedOperation for a model without chat.
     """
     if call.operation != "count_tokens":
         return False
@@ -31,7 +31,7 @@ def must_estimate(targets: TargetTable, call: Call) -> bool:
 
 
 def reply_with_estimate(call: Call, wire_format: FormatLane, request: Request, tokens: int) -> Reply:
-    """The reply to `request`, a token count, with the estimate `tokens`, which is at least 1."""
+    """Return the reply to `request`, a token count, with the estimate `tokens`, which is at least 1."""
     reply = wire_format.translate_response(call, request, _iterate_count(max(1, tokens)))
     return replace(reply, headers={**reply.headers, **ESTIMATE_HEADERS})
 

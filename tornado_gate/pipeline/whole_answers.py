@@ -1,7 +1,7 @@
-"""Replies to responses of the common lane that are known completely: without events, and without waiting.
+"""Replies to complete responses of the common lane, made without events and without waiting.
 
-The core does with such a response what it does with its events: it checks the fields, measures them, and stores what later turns
-need. Whatever must wait, and whatever is wrong, is left to the events, which report each fault as in a stream.
+The core processes such a response like its events: it checks the fields, measures them, and stores the data for later turns. If
+the response has a fault or a step must wait, the core uses the events, which report each fault as in a stream.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def make_reply(
     request: Request,
     events: AsyncIterator[StreamEvent],
 ) -> Reply | None:
-    """Return the reply to the events that a provider returned. Return None, having read no event, if they must be read.
+    """Return the reply to the events that a provider returned. Return None, without reading them, if they must be read.
 
-    If the chunks of the reply are a `BufferedBody`, the outcome is noted, and nothing is left to do. Otherwise its first chunk
-    must be read. Raises as `FormatLane.translate_response`.
+    If the chunks of the reply are a `BufferedBody`, its outcome is noted and the request is complete. Otherwise the caller must
+    read its first chunk. Raises the errors of `FormatLane.translate_response`.
     """
     if type(events) is not WholeEvents or not events.is_direct:
         return None
@@ -70,7 +70,7 @@ def make_reply(
 
 
 def _must_store(call: Call, used: ConfiguredProvider, request: ChatRequest, result: ChatResult) -> bool:
-    """Return whether the response may have something that a later turn needs: signatures, or parts about server tools."""
+    """Return whether the response may have data for a later turn: signatures, or parts about server tools."""
     if request.tools and server_tool_parts.has_server_tools(request):
         return True
     if not used.capabilities.signatures:

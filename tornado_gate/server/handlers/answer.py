@@ -48,7 +48,7 @@ class AnswerHandler(AuthenticatedHandler):
     begins_early = True
     ping_seconds = 0
 
-    wire: WireRequest | None = None  # set when the body was read
+    wire: WireRequest | None = None  # set after the body was read
 
     def answer(self) -> Awaitable[None]:
         """Serve the request, and close everything that it opened, even after an error."""
@@ -75,7 +75,7 @@ class AnswerHandler(AuthenticatedHandler):
         return self._answer_with_pings(call, wire) if self.ping_seconds else self.make_answer(call, wire)
 
     def note_body(self, wire: WireRequest) -> None:
-        """Note for the ledger what it keeps of the body."""
+        """Note the data of the body that the ledger stores."""
         self.end_user = find_end_user(wire.json)
         if self.snapshot.config.ledger.bodies:
             self.recorded_body = wire.raw[:BODY_BYTES]
@@ -226,7 +226,7 @@ class AnswerHandler(AuthenticatedHandler):
         self.end()
 
     async def _wait_for_reader(self, waiting: Awaitable[None] | None) -> None:
-        """Wait until the caller can receive more, but not beyond the total timeout, as the upstream waits too.
+        """Wait until the caller can receive more, but not beyond the total timeout, because the upstream waits too.
 
         Raises UpstreamTimeout.
         """

@@ -60,7 +60,7 @@ class AuthenticatedHandler(Exchange):
         self.lower_headers = request.lowered
 
     def prepare(self) -> Awaitable[None] | None:
-        """Check key, operation, headers and limits before the body. Raises GateError, or returns an awaitable that does."""
+        """Check key, operation, headers and limits before the body. Raises GateError, directly or when awaited."""
         is_form = self._is_form()
         limits = self.snapshot.config.limits
         self.limit = limits.upload_bytes if is_form else limits.body_bytes

@@ -26,7 +26,7 @@ class GateHandler(RequestHandler):
 
     SUPPORTED_METHODS = common.METHODS
     is_shared = False
-    """Whether web pages of other origins may read the response, if conf allows their origin."""
+    """The permission for web pages of other origins to read the response, if conf allows their origin."""
 
     def __init__(self, application: Application, request: HTTPServerRequest, **arguments: Any) -> None:
         self.started = time.monotonic()

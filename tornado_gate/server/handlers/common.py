@@ -117,7 +117,7 @@ class EndedRequest(Protocol):
 
     `error_code` is the code of an error response, "" otherwise. `outcome` is "aborted" if the caller left, "" otherwise.
     `end_user` and `recorded_body` are for the ledger: the caller's user in the body, and the body if conf requires it;
-    `ledger_headers` are those of `select_headers`, if they are known. `find_client` returns the caller's address.
+    `ledger_headers` is the result of `select_headers`, if it is known. `find_client` returns the caller's address.
     """
 
     gate: Gate

@@ -1,9 +1,8 @@
-"""Requests whose head the client has sent before on its connection: they need no task while nothing waits.
+"""Requests whose head the client has sent before on its connection. They need no task until a step must wait.
 
-A `KnownHead` holds what such requests have in common. With the plan of the model (`pipeline/plans.py`) the request is sent to its
-upstream from the function that has received its body, and a response that arrives whole is written from the function that has
-received it. So are the chunks of a stream (`pipeline/stream_pump.py`). Everything else goes on in a task, as for any request:
-`AnswerHandler`.
+A `KnownHead` holds the common data of such requests. If the model has a plan (`pipeline/plans.py`), the function that receives
+the body sends the request to its upstream. The function that receives a complete response writes it to the caller. The chunks of
+a stream are written in the same way (`pipeline/stream_pump.py`). All other requests continue in a task, as in `AnswerHandler`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class DirectAnswerHandler(AnswerHandler):
 
     known: KnownHead | None = None
     attempt: DirectAttempt | None = None
-    _pings: KeepAliveWriter | None = None  # while a stream is open
+    _pings: KeepAliveWriter | None = None  # set while a stream is open
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
         super()._admit(caller, key_digest, is_form)
@@ -85,7 +84,7 @@ class DirectAnswerHandler(AnswerHandler):
             body = json_body.load_object(raw)
             plan = self._find_plan(known, body)
         except GateError:
-            return False  # it is raised again where it is sent
+            return False  # the code that sends the error raises it again
         if plan is None:
             self.parsed = body
             return False
@@ -132,7 +131,7 @@ class DirectAnswerHandler(AnswerHandler):
     # Waiting for the upstream
 
     def _on_answered(self) -> None:
-        """Send the response, if it has arrived whole; else go on in a task."""
+        """Send the response if it has arrived completely, else continue in a task."""
         attempt = self.attempt
         if attempt is None:
             return
@@ -149,7 +148,7 @@ class DirectAnswerHandler(AnswerHandler):
             self._fail_unexpectedly()
 
     def _go_on(self) -> None:
-        """Go on in a task, because something must wait or has failed."""
+        """Continue in a task, because a step must wait or has failed."""
         self.headers = self.make_first_headers()
         self.start_work()
 
@@ -182,11 +181,11 @@ class DirectAnswerHandler(AnswerHandler):
 
     @staticmethod
     def _call_after_first_step(function: Callable[..., None], *arguments: object) -> None:
-        """Call `function` when the task has taken its first step: one that is cancelled before closes nothing."""
+        """Call `function` after the first step of the task. A task that is cancelled earlier closes no resources."""
         asyncio.get_running_loop().call_soon(function, *arguments)
 
     def release(self) -> None:
-        """Release what the request holds, and close its connection to the upstream."""
+        """Release the resources of the request, and close its connection to the upstream."""
         attempt, self.attempt = self.attempt, None
         if attempt is not None:
             attempt.stop()
@@ -231,7 +230,7 @@ class DirectAnswerHandler(AnswerHandler):
         self._end_exchange()
 
     def _end_usually(self) -> None:
-        """End the request like `_end_exchange`, after a response that needs no more than this."""
+        """End the request like `_end_exchange`, after a response that needs no further steps."""
         gate = self.gate
         self.finished, self.is_open = True, False
         gate.overload.leave(self.caller.account)
@@ -255,7 +254,7 @@ class DirectAnswerHandler(AnswerHandler):
         return True
 
     def _render_usual_head(self, call: Call, reply: Reply, last_fields: str) -> str | None:
-        """Return the head of a reply, or None if it has other fields than those of most replies."""
+        """Return the head of a reply, or None if it has unusual fields."""
         if (
             reply.status != 200
             or reply.headers
@@ -342,7 +341,7 @@ class DirectAnswerHandler(AnswerHandler):
         self._end_exchange()
 
     def _end_complete_stream(self, chunks: list[bytes]) -> None:
-        """Write the last chunks of a stream; all of it, if it was complete before it began."""
+        """Write the last chunks of a stream, or the whole stream if it was complete before it began."""
         *others, last = (chunks if len(chunks) == 1 else join_frames(chunks)) or (b"",)
         for chunk in others:
             self.send_chunks([chunk])
@@ -359,7 +358,7 @@ class DirectAnswerHandler(AnswerHandler):
             self.end()
 
     def _send_complete_stream(self, attempt: DirectAttempt, chunk: bytes) -> bool:
-        """Write a stream that has arrived whole. Return False, without an effect, if its head has other fields than most."""
+        """Write a stream that has arrived completely. Return False, without an effect, if its head has unusual fields."""
         call, reply = attempt.call, attempt.reply
         assert reply is not None
         attempt.note_begun()
@@ -372,7 +371,7 @@ class DirectAnswerHandler(AnswerHandler):
         return True
 
     def leave_stream(self) -> None:
-        """Go on with a stream in a task."""
+        """Continue a stream in a task."""
         self._stop_stream()
         self._go_on()
 
@@ -419,7 +418,7 @@ class RepeatedAnswerHandler(DirectAnswerHandler):
     def take_request(self, known: KnownHead, body: bytes) -> bool:
         """Check the caller's current permissions and limits, and begin the request with its whole body.
 
-        Return False, without an effect, if what the key may do has changed, or the body is large.
+        Return False, without an effect, if the permissions of the key have changed or the body is large.
         """
         gate, caller, size = self.gate, known.caller, len(body)
         if (
@@ -444,7 +443,7 @@ class RepeatedAnswerHandler(DirectAnswerHandler):
         return True
 
     def _prepare(self, known: KnownHead, size: int) -> None:
-        """Set what the general way needs, for a body of that size."""
+        """Set the attributes that `AnswerHandler` needs for a body of that size."""
         self.matched = known.matched
         self.route = known.matched.served.route
         self.operation = self.route.operation

@@ -88,7 +88,7 @@ class CallerRequest:
             self._check_host(host)
 
     def _check_host(self, host: str | None) -> None:
-        """Let Tornado check the Host. Up to MAX_CACHED_HOSTS valid ones are cached. An empty one names no host of HTTP."""
+        """Let Tornado check the Host. Up to MAX_CACHED_HOSTS valid ones are cached. An empty Host names no HTTP host."""
         if host == "":
             raise HTTPInputError("the Host header is empty")
         request = HTTPServerRequest(
@@ -156,7 +156,7 @@ class Exchange(HTTPMessageDelegate):
         operation: str = "",
         connection: HTTPConnection | None = None,
     ) -> None:
-        """`connection` replaces that of the request, whose head a client has repeated on the same connection."""
+        """Create an exchange. If a client has repeated a head, `connection` replaces the connection of the request."""
         self.started = time.monotonic()
         self.gate = gate
         self.snapshot = gate.snapshot
@@ -170,7 +170,7 @@ class Exchange(HTTPMessageDelegate):
     # Implemented by subclasses
 
     def prepare(self) -> Awaitable[None] | None:
-        """Check the request before the body is read. Raises GateError, or returns an awaitable that does."""
+        """Check the request before the body is read. Raises GateError, directly or when awaited."""
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
         """Receive the next bytes of the body. Return an awaitable that ends when the connection may read more, or None."""

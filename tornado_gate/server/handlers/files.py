@@ -149,9 +149,9 @@ def parse_range(header: str, size: int) -> tuple[int, int] | None:
 
 
 def format_content_disposition(kept: MediaFile) -> str:
-    """Return Content-Disposition:
+    """Return the value of Content-Disposition (RFC 6266, RFC 8187).
 
-    ``inline`` for types that a browser can show safely, else ``attachment`` (RFC 6266, RFC 8187).
+    It is ``inline`` for types that a browser can show safely, else ``attachment``.
     """
     family, _, kind = kept.media_type.partition("/")
     shown = family in ("image", "audio", "video") and "xml" not in kind  # SVG can contain scripts

@@ -1,4 +1,4 @@
-"""What requests have in common whose client repeats their head on its connection (`http/server/head.py`)."""
+"""The common data of requests whose client repeats their head on its connection (`http/server/head.py`)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tornado_gate.types import Caller
 
 
 class KnownHead:
-    """What requests with the same head, apart from the length of their body, have in common.
+    """The common data of requests with the same head, apart from the length of their body.
 
-    `headers` are those for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is
+    `headers` are the headers for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is
     the length in `headers`.
     """
 
@@ -64,7 +64,7 @@ class KnownHead:
         return {**self.headers, "content-length": str(body_bytes)}
 
     def forget(self) -> None:
-        """Forget the configuration, because it is no longer the current one. Its parts need not live as long as a connection."""
+        """Forget the configuration, because it is no longer current. Otherwise the connection would keep its parts alive."""
         self.snapshot = None
         self.plans = {}
 
@@ -80,7 +80,7 @@ def _copy_request(request: CallerRequest, length: str) -> CallerRequest:
 
 
 def remember_head(handler: AnswerHandler) -> KnownHead | None:
-    """Keep what the next requests with the head of `handler` need. Return None for a request that has other steps."""
+    """Keep the data for the next requests with the head of `handler`. Return None for a request with different steps."""
     lowered, route, snapshot = handler.lower_headers, handler.route, handler.snapshot
     if (
         route.method != "POST"
@@ -93,7 +93,7 @@ def remember_head(handler: AnswerHandler) -> KnownHead | None:
         or handler.caller.addresses
         or snapshot.guards.lanes
         or snapshot.config.cors.origins
-        or snapshot is not handler.gate.snapshot  # its plans would be those of another one
+        or snapshot is not handler.gate.snapshot  # its plans would belong to another snapshot
         or not isinstance(handler.request.headers, HeaderFields)
     ):
         return None

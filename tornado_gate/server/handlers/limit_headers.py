@@ -1,4 +1,4 @@
-"""The headers of a response that say what is left of the caller's limits."""
+"""The headers of a response that show the remaining limits of the caller."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ class MessageSession:
         self._number += 1
         line = RequestStartLine("POST", handshake.path, "HTTP/1.1")
         connection = MessageConnection(self._connection, message, handshake.context)
-        request = CallerRequest(connection, line, handshake.headers)  # type: ignore[arg-type]  # it has what is called
+        request = CallerRequest(connection, line, handshake.headers)  # type: ignore[arg-type]  # it has the methods that are called
         request_id = f"{handshake.request_id}.{self._number}"
         return MessageExchange(self._services, request, matched, message, handshake.key_digest, request_id)
 

@@ -23,7 +23,7 @@ class StatusHandler(GateHandler):
 
 
 class RootHandler(StatusHandler):
-    """The base URL. It sends browsers to the console; clients probe it with HEAD (claude-code 2.1, for example)."""
+    """The handler of the base URL. It sends browsers to the console. Clients such as claude-code 2.1 probe it with HEAD."""
 
     def get(self) -> None:
         if self.snapshot.config.console.enabled and "text/html" in self.request.headers.get("Accept", ""):
@@ -80,7 +80,7 @@ class ReadyHandler(StatusHandler):
 
 
 class MetricsHandler(StatusHandler):
-    """Metrics in the text format of Prometheus, on the port for callers. `auth.check_metrics_access` has the rules."""
+    """The handler of metrics in Prometheus' text format, on the callers' port. `auth.check_metrics_access` has the rules."""
 
     has_own_port = False
 
@@ -104,7 +104,7 @@ class MetricsHandler(StatusHandler):
 
 
 class MetricsPortHandler(MetricsHandler):
-    """Metrics on a separate port: the operator has chosen who reaches it."""
+    """The handler of metrics on a separate port. The operator controls access to this port."""
 
     has_own_port = True
 
@@ -129,7 +129,7 @@ class RefusalHandler(Exchange):
 
 
 class PreflightHandler(Exchange):
-    """OPTIONS before a request of a web page at another origin. Needs no key: browsers send none."""
+    """The handler of OPTIONS before a request of a web page at another origin. It needs no key, because browsers send none."""
 
     async def answer(self) -> None:
         cors, headers = self.snapshot.config.cors, self.request.lowered
@@ -143,7 +143,7 @@ class PreflightHandler(Exchange):
 
 
 class OptionsHandler(Exchange):
-    """OPTIONS *: the methods of the server as a whole (RFC 9110 9.3.7)."""
+    """The handler of OPTIONS *, which returns the methods of the server as a whole (RFC 9110 9.3.7)."""
 
     async def answer(self) -> None:
         self.set_status(204)
