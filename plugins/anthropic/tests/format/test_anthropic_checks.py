@@ -1,4 +1,4 @@
-"""What a messages body may hold, and the path that is named when it does not."""
+"""The allowed contents of a messages body, and the path that a fault names."""
 
 from __future__ import annotations
 

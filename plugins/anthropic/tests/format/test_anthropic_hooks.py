@@ -66,7 +66,7 @@ def replied(events: Any, **fields: Any) -> Reply:
 
 
 def replied_together(events: list[StreamEvent]) -> Reply:
-    """The stream of events that are all there at once."""
+    """Return the streamed reply to events that arrive together."""
 
     async def together() -> list[StreamEvent]:
         return events

@@ -1,4 +1,4 @@
-"""What is refused, and by which name."""
+"""Refused requests, and the names of the fields in their errors."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def answer(pieces: Iterable[bytes], content_type: str = JSON) -> UpstreamRespons
 
 
 def result_of(incoming: UpstreamResponse, request: Request | None = None) -> ChatResult:
-    """What the events collect to, their order checked."""
+    """Return the result that the events make up. Their order is checked."""
 
     async def read() -> ChatResult:
         checker = OrderChecker()
