@@ -340,7 +340,7 @@ def test_a_gateway_enforces_the_lock_at_start_and_reload(tmp_path: Path, start_g
     first.child.process.send_signal(signal.SIGHUP)
     first.child.wait_for_line("configuration 3 is in force")
     assert send_request(first) == {"mine": 503, "guarded": 503, "local-chat": 200}
-    assert "plugin 'locked' failed: files of its distribution tornado-gate-locked 1.0 are not those that" in first.logs
+    first.wait_for_log("plugin 'locked' failed: files of its distribution tornado-gate-locked 1.0 are not those that")
     conf.with_name("plugins.lock").rename(conf.with_name("kept"))
     first.child.process.send_signal(signal.SIGHUP)
     first.child.wait_for_line("configuration not reloaded: .*plugins.lock:1: the file is gone")
@@ -385,9 +385,7 @@ def test_a_distribution_outside_of_the_lock_takes_no_plugins_name(tmp_path: Path
     try:
         assert send_request(gateway) == {"mine": 200, "guarded": 200, "local-chat": 200}
         for name in ("local", "locked"):
-            assert (
-                f"plugin '{name}': a-foreign-one, which {folder}/plugins.lock does not have, installs" in gateway.logs
-            )
+            gateway.wait_for_log(f"plugin '{name}': a-foreign-one, which {folder}/plugins.lock does not have, installs")
         ready = httpx.get(f"{gateway.url}/readyz", trust_env=False)
         assert (ready.status_code, ready.json()) == (200, {"status": "ready", "configuration": 1})
         listed = run_command("plugins", "list", "--json", "--conf", str(conf), environment=environment)
@@ -419,7 +417,7 @@ def test_without_a_lock_a_name_of_two_distributions_is_refused_aloud(
     gateway = start_gateway(text, environment=environment)
     assert send_request(gateway) == {"mine": 503, "guarded": 503, "local-chat": 503}
     for name in ("local", "locked"):
-        assert re.search(rf"plugin '{name}' failed: .* both install a plugin of this name", gateway.logs), name
+        gateway.child.wait_for_output(rf"plugin '{name}' failed: .* both install a plugin of this name")
     ready = httpx.get(f"{gateway.url}/readyz", trust_env=False)
     assert (ready.status_code, ready.json()["failed_plugins"]) == (200, ["local", "locked"])
 

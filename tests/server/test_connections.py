@@ -75,7 +75,7 @@ def test_idle_connections_beyond_the_descriptors_harm_no_caller_and_no_store(sta
     assert len(list(Path(f"/proc/{gateway.child.process.pid}/fd").iterdir())) < 250
     for one in idle:
         one.close()
-    output = gateway.child.output
+    output = gateway.child.wait_for_output("connection closed: the limit server.max_connections")
     assert output.count("connection closed: the limit server.max_connections") == 1
     assert "Too many open files" not in output
     assert "at most 64 connections of callers are accepted" in output
@@ -89,4 +89,4 @@ def test_the_soft_limit_of_open_files_is_raised_to_the_hard_limit(start: Start) 
     limits = Path(f"/proc/{gateway.child.process.pid}/limits").read_text()
     soft = int(re.findall(r"^Max open files +(\d+)", limits, re.M)[0])
     assert soft == min(hard, 1_048_576) if hard != resource.RLIM_INFINITY else soft == 1_048_576
-    assert f"limit of open files raised from 100 to {soft}" in gateway.child.output
+    gateway.child.wait_for_output(f"limit of open files raised from 100 to {soft}")

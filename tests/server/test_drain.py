@@ -155,7 +155,7 @@ def test_requests_that_take_too_long_end_with_an_error_of_their_format(
     assert [elements[-1].get("error", {}).get("status"), "error" in elements[0]] == ["UNAVAILABLE", False], elements
     assert (messages[-1]["type"], code) == ("response.failed", 1001)
     assert gateway.child.process.wait(PATIENCE_SECONDS) == 0
-    assert gateway.logs.count("were still open after 0 s; they are ended") == 1
+    assert gateway.wait_for_log("were still open after 0 s; they are ended").count("they are ended") == 1
 
 
 def parse_last(lines: list[str]) -> Any:

@@ -100,7 +100,7 @@ def test_a_route_without_keys_gets_the_reply_of_its_format_and_nothing_else(gate
         assert (response.status_code, response.json()) == (200, {"state": "up", "known": ["", None, None, []]})
     refused = send_request(gateway, "/lines/all-models")
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "plugin_failed")
-    assert "a route without keys, returned ModelsRequest; allowed: Reply" in gateway.logs
+    gateway.wait_for_log("a route without keys, returned ModelsRequest; allowed: Reply")
     assert send_request(gateway, "/lines/state", content=b"x" * 10).status_code == 413
 
 

@@ -137,7 +137,7 @@ def test_a_reload_finds_a_new_plugin_and_keeps_the_running_version_of_an_upgrade
     environment.install("1.1")
     reload(gateway, 3)
     update = "installed 1.1, running 1.0: restart the gateway (SIGUSR2 starts a new one without refusing a request)"
-    assert f"plugin 'acme': {update}" in gateway.logs
+    gateway.wait_for_log(f"plugin 'acme': {update}")
     assert send_request(gateway) == "this is 1.0"
     assert environment.list_plugins(gateway)["acme"]["update"] == update
     shown = {row["name"]: row for row in get(gateway, "/admin/v1/plugins").json()["data"]}

@@ -60,6 +60,7 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
 
 def test_the_first_start_prints_a_curl_line_that_works_as_pasted(start_gateway: StartGateway) -> None:
     gateway = start_gateway(CONF.replace(f"key: {KEY}", 'key: ""'), installed=True)
+    gateway.wait_for_log("curl ")
     (line,) = [line for line in gateway.logs.splitlines() if line.strip().startswith("curl ")]
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, env={**os.environ})
     assert '"choices"' in done.stdout, (done, gateway.logs)

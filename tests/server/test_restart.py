@@ -127,7 +127,7 @@ def test_no_request_fails_while_the_gateway_is_replaced(
         traffic.wait_for_more(8)
     assert traffic.failures == []
     assert gateway.child.process.wait(PATIENCE_SECONDS) == 0
-    assert gateway.logs.count(f"serving {gateway.url}\n") == 1 + times
+    assert gateway.wait_for_log(f"serving {gateway.url}\n", 1 + times).count("serving ") == 1 + times
     assert running != first
     os.kill(running, signal.SIGTERM)
     wait_for_end(running)

@@ -125,8 +125,8 @@ class Console:
 
     def find_setup_token(self) -> str:
         """The token that the gateway printed at its first start, for the first account."""
-        found = re.search(r"/console/signup\?token=([\w-]+)", self.gateway.logs)
-        assert found is not None, f"the gateway printed no set-up token:\n{self.gateway.logs}"
+        found = re.search(r"/console/signup\?token=([\w-]+)", self.gateway.wait_for_log("/console/signup?token="))
+        assert found is not None
         return found[1]
 
     def sign_in(self, page: Page, email: str = EMAIL, password: str = PASSWORD) -> None:

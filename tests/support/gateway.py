@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -47,8 +48,12 @@ class Gateway:
 
     @property
     def logs(self) -> str:
-        """The output so far."""
+        """The output so far. Lines about a request that has just been answered may still be missing: see `wait_for_log`."""
         return self.child.output
+
+    def wait_for_log(self, text: str, count: int = 1) -> str:
+        """Wait until the output contains `text` `count` times, and return the output. Raises ChildFailed when it does not."""
+        return self.child.wait_for_output(re.escape(text), count)
 
     def stop(self) -> str:
         """Send SIGTERM, wait for the exit and return the output."""

@@ -50,6 +50,8 @@ class Child:
         else:
             self.process = self._start(environment, folder, inherited)
         self._lines: list[str] = []
+        self._line_read = threading.Condition()
+        self._ended = False
         self._news: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, name=f"output of {command[0]}", daemon=True)
         self._reader.start()
@@ -77,9 +79,31 @@ class Child:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self._lines.append(line)
+            with self._line_read:
+                self._lines.append(line)
+                self._line_read.notify_all()
             self._news.put(line)
+        with self._line_read:
+            self._ended = True
+            self._line_read.notify_all()
         self._news.put(None)
+
+    def wait_for_output(self, pattern: str, count: int = 1, seconds: float = READY_SECONDS) -> str:
+        """Wait until the whole output has `count` matches of `pattern`, and return the output.
+
+        A log line is written after the answer of its request. Raises ChildFailed when the matches do not come within `seconds`,
+        or when the output ends before.
+        """
+        expression = re.compile(pattern, re.MULTILINE)
+
+        def is_found() -> bool:
+            return len(expression.findall(self.output)) >= count
+
+        with self._line_read:
+            self._line_read.wait_for(lambda: self._ended or is_found(), seconds)
+        if not is_found():
+            raise ChildFailed(f"{self.command} did not print {pattern!r} {count} times:\n{self.output}")
+        return self.output
 
     def wait_for_line(self, pattern: str, seconds: float = READY_SECONDS) -> re.Match[str]:
         """The next unread line that matches `pattern`. Raises ChildFailed when none comes within `seconds`."""

@@ -59,7 +59,7 @@ class Site:
         """The cookies of a new account by name with its prefix, and all cookies that were set."""
         found = self.collect(self.send("GET", "/console/signup"))
         token = found[prefix + "gate_xsrf"].value
-        setup = re.search(r"/console/signup\?token=(\S+)", self.gateway.logs)
+        setup = re.search(r"/console/signup\?token=(\S+)", self.gateway.wait_for_log("/console/signup?token="))
         assert setup is not None
         fields = {"_xsrf": token, "email": email, "password": PASSWORD, "setup_token": setup[1]}
         response = self.send("POST", "/console/signup", [f"{prefix}gate_xsrf={token}"], **fields)

@@ -75,7 +75,7 @@ def browse(gateway: Gateway) -> Iterator[Callable[[], Browser]]:
 def administrator(gateway: Gateway, provider: OidcProvider) -> Iterator[Browser]:
     """The browser of root, who signs in for the first account with the printed token."""
     browser = Browser(gateway.url)
-    found = re.search(r"/console/signup\?token=(\S+)", gateway.logs)
+    found = re.search(r"/console/signup\?token=(\S+)", gateway.wait_for_log("/console/signup?token="))
     assert found is not None
     without = Browser(gateway.url)
     assert "set-up token" in without.read_message(without.sign_in("root"))
@@ -166,7 +166,7 @@ def test_a_code_is_used_once_and_an_attempt_too(
     assert "another browser" in browser.read_message(browser.get(back))  # the attempt is used up
     browser.client.cookies.set("gate_oidc", attempt, domain="127.0.0.1", path="/console")
     assert REFUSED in browser.read_message(browser.get(back))  # and so is the code
-    assert "invalid_grant" in gateway.logs
+    gateway.wait_for_log("invalid_grant")
     assert read_query(back)["code"] not in gateway.logs
     assert CLIENT_SECRET not in gateway.logs
 
