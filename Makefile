@@ -43,8 +43,8 @@ run: install ## install, then serve conf/gate.yaml (CONF=FILE: another file)
 test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install the test requirements, then prove everything by representatives (PYTEST_ARGS=…: select tests)
 	$(PYTEST) -m "not qa" $(PYTEST_ARGS)
 
-qa: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run all other tests: vendors, clients, whole systems, products of many cases (QA_ARGS=…)
-	$(PYTEST) -m qa $(QA_ARGS)
+qa: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run all other tests: vendors, clients, whole systems, products of many cases; all examples of property tests (QA_ARGS=…)
+	$(PYTEST) -m "qa or hypothesis" $(QA_ARGS)
 
 fuzz: $(STAMPS)/dev ## more examples for all property tests and for /openapi.json, for FUZZ_SECONDS (default 600)
 	$(BIN)/python -m qa.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)

@@ -1,8 +1,8 @@
-"""For every test below: how many examples property tests make, and which; and whom clients trust.
+"""The examples of all property tests, the memory of test processes, and the certificate authority that clients trust.
 
-How long an example takes to make or to run is no verdict, for machines differ and are busy. `make test` makes the same examples
-every time, so that a red run can be repeated. `make fuzz` sets FUZZ_FACTOR: each property test then makes so many times more
-examples, new ones in each run, and keeps what failed in .hypothesis/.
+The time to make or run an example decides nothing, because machines differ and are busy. `make test` and `make qa` make the same
+examples every time, so a red run can be repeated. `make test` makes a part of them, `make qa` all. `make fuzz` sets FUZZ_FACTOR:
+each property test then makes so many times more examples, new ones in each run, and keeps those that failed in .hypothesis/.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "0"))
+
+QUICK_SHARE = 0.3
+"""The share of the examples that `make test` makes."""
+LEAST_EXAMPLES = 10
 
 MOST_GROWTH = 32_000_000
 """Bytes by which a test process may grow before its free memory is given back to the system."""
@@ -75,15 +79,17 @@ def one_certificate_authority(tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Multiply the examples of each property test, also of those that say how many they make."""
-    if not FACTOR:
+    factor = FACTOR or (QUICK_SHARE if config.option.markexpr == "not qa" else 1)
+    if factor == 1:
         return
     for found in {getattr(item, "obj", None) for item in items}:
         test = getattr(found, "__func__", found)
         own = getattr(test, "_hypothesis_internal_use_settings", None)
         if own is not None:
-            test._hypothesis_internal_use_settings = settings(own, max_examples=own.max_examples * FACTOR)
+            examples = max(min(own.max_examples, LEAST_EXAMPLES), round(own.max_examples * factor))
+            test._hypothesis_internal_use_settings = settings(own, max_examples=examples)
 
 
 def pytest_sessionfinish() -> None:

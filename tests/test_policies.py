@@ -171,7 +171,27 @@ STREAMS: dict[str, Route] = {
     "generate verbatim": _at(GENERATE, "g", "verbatim"),
     "generate translated": _at(GENERATE, "o"),
 }
-every_stream = pytest.mark.parametrize("route", STREAMS.values(), ids=STREAMS.keys())
+QUICK = (
+    "chat verbatim",
+    "chat translated",
+    "responses verbatim",
+    "messages translated",
+    "generate verbatim",
+    "messages translated (whole)",
+    "embeddings",
+    "images",
+)
+"""The operations that `make test` proves; `make qa` has all."""
+
+
+def _mark_routes(routes: dict[str, Route]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "route",
+        [pytest.param(route, id=name, marks=[] if name in QUICK else pytest.mark.qa) for name, route in routes.items()],
+    )
+
+
+every_stream = _mark_routes(STREAMS)
 
 
 @dataclass
@@ -302,9 +322,7 @@ for _name, _route in STREAMS.items():
         _route.lane,
         _route.provider,
     )
-every_operation = pytest.mark.parametrize(
-    "route", [*STREAMS.values(), *WHOLE.values()], ids=[*STREAMS.keys(), *WHOLE.keys()]
-)
+every_operation = _mark_routes({**STREAMS, **WHOLE})
 
 
 @every_operation
@@ -327,11 +345,7 @@ SLOW_START = ("images",)
 """Operations to which `first_event` does not apply."""
 
 
-@pytest.mark.parametrize(
-    "route",
-    [route for name, route in {**STREAMS, **WHOLE}.items() if name not in SLOW_START],
-    ids=[name for name in {**STREAMS, **WHOLE} if name not in SLOW_START],
-)
+@_mark_routes({name: route for name, route in {**STREAMS, **WHOLE}.items() if name not in SLOW_START})
 def test_an_upstream_that_does_not_begin_is_504(hurried: Gateway, upstream: Upstream, route: Route) -> None:
     upstream.script(answer(Hang()))
     case = Case(hurried, route)

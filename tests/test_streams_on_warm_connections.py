@@ -87,7 +87,7 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("steps", STREAMS.values(), ids=STREAMS)
-@pytest.mark.parametrize("usage", [True, False], ids=["usage", "hidden usage"])
+@pytest.mark.parametrize("usage", [True, pytest.param(False, marks=pytest.mark.qa)], ids=["usage", "hidden usage"])
 def test_a_stream_on_a_warm_connection_is_that_on_a_new_one(
     client: httpx.Client, gateway: Gateway, upstream: Upstream, steps: list[Any], usage: bool
 ) -> None:

@@ -256,6 +256,7 @@ for number in range(15):
 """
 
 
+@pytest.mark.qa
 def test_four_processes_that_create_and_revoke_at_once_lose_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "var"
     command = [sys.executable, "-c", CHURN, str(folder)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.gateway import COMMAND
-from tests.support.variants import choose
+from tests.support.variants import choose, vary
 from tornado_gate.cli import cli
 
 CONF = """
@@ -177,7 +176,9 @@ def test_keys_of_the_file_are_listed_without_a_store(folder: Path) -> None:
     assert result.exit_code == 1
 
 
-@pytest.mark.parametrize(("on_path", "how"), list(itertools.product([True, False], ["command", "module"])))
+@pytest.mark.parametrize(
+    ("on_path", "how"), vary((True, "command"), (True, "module"), (False, "command"), (False, "module"))
+)
 def test_hints_name_a_command_that_works_as_pasted(folder: Path, on_path: bool, how: str) -> None:
     environment = {**os.environ, "PATH": f"{COMMAND.parent}:/usr/bin:/bin" if on_path else "/usr/bin:/bin"}
     python = str(COMMAND.with_name("python"))

@@ -147,6 +147,7 @@ def test_the_code_of_every_variant_passes_ruff_and_mypy(site: Site) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.qa
 def test_the_variants_are_as_short_as_promised(site: Site) -> None:
     for name, most in MAX_LINES.items():
         module = site.folder / f"tornado-gate-{name}" / f"tornado_gate_{name.replace('-', '_')}.py"

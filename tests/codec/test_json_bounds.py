@@ -56,8 +56,8 @@ def test_names_and_cost_are_exact_wherever_a_slice_ends(
     assert load_measured_object(raw, measure) == value == load_object(raw)
 
 
-@pytest.mark.parametrize("batch", [1, 2, 5, 64])
-@pytest.mark.parametrize("sparse_bytes", [0, 20])
+@pytest.mark.parametrize("batch", vary(2, 1, 5, 64))
+@pytest.mark.parametrize("sparse_bytes", vary(20, 0))
 @given(value=OBJECTS, ascii_only=st.booleans())
 def test_a_search_from_quote_to_quote_counts_the_same(
     batch: int, sparse_bytes: int, value: dict[str, Any], ascii_only: bool

@@ -282,11 +282,13 @@ def test_long_chain_of_fallbacks_that_closes_is_one_loop(conf: Conf) -> None:
     assert "models.m4999.fallback.0: forms a loop: m0 -> m1 -> m2 -> m3 -> m4 -> … -> m4997" in fault
 
 
+@pytest.mark.qa
 def test_ten_thousand_models_load(conf: Conf) -> None:
     models = "".join(f"  m{n}: {{provider: p, model: x{n}}}\n" for n in range(10_000))
     assert len(conf.load(f"{BASE}models:\n{models}").models) == 10_000
 
 
+@pytest.mark.qa
 def test_ten_thousand_faults_are_all_reported(conf: Conf) -> None:
     models = "".join(f"  m{n}: {{provider: p, fallback: [n{n}]}}\n" for n in range(10_000))
     assert len(conf.report(f"{BASE}models:\n{models}")) == 10_000

@@ -52,6 +52,7 @@ def text_of(response: httpx.Response) -> str:
     return str(response.json()["choices"][0]["message"]["content"])
 
 
+@pytest.mark.qa
 def test_signed_requests(gateway: Gateway, upstream: Upstream) -> None:
     upstream.script(answer(TEXT))
     response = send_request(gateway, "signed-1", temperature=0)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.docs.pages import Reader, find_free_port, make_environment, read_blocks
 
 PAGE = "tutorial-plugin.md"
 
 
+@pytest.mark.qa
 def test_a_reader_gets_what_the_tutorial_prints(tmp_path: Path) -> None:
     ports = {"9000": find_free_port(), "8080": find_free_port()}
     folder = tmp_path / "work"

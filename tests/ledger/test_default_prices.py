@@ -195,6 +195,7 @@ def test_without_a_vendor_nothing_is_read(tmp_path: Path, monkeypatch: pytest.Mo
     assert load_prices(tmp_path, [PricedProvider(name="local"), PricedProvider(name="v", base_url="http://v/v1")]) == {}
 
 
+@pytest.mark.qa
 def test_reading_the_package_makes_no_connection_and_the_gateway_never_imports_it(tmp_path: Path) -> None:
     forbid = "import socket\nsocket.socket.connect = socket.getaddrinfo = None\n"
     run = "from tornado_gate.ledger import extract_prices\nextract_prices.main()"

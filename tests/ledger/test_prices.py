@@ -189,6 +189,7 @@ def test_a_cost_is_the_exact_one_rounded_to_a_nano_dollar(
     assert compute_cost(make_price(entry), used) == (exact * NANO).to_integral_value("ROUND_HALF_UP")
 
 
+@pytest.mark.qa
 def test_a_million_requests_sum_exactly() -> None:
     price = make_price(build_price(PriceSchema().load({"input": 0.1, "output": 0.3})))
     each = compute_cost(price, Quantities(input_tokens=1, output_tokens=1))

@@ -41,6 +41,7 @@ async def ask(client: front.Client, request: bytes) -> Answer:
     return await client.answer()
 
 
+@pytest.mark.qa
 def test_the_number_of_plans_is_bounded_on_one_connection_and_on_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

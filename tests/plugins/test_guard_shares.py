@@ -135,6 +135,7 @@ def find_unmasked(site: Site) -> list[str]:
     return faults
 
 
+@pytest.mark.qa
 def test_a_text_that_hangs_in_a_guard_harms_its_account_only(serve: Callable[..., Site]) -> None:
     site = serve(f"{{required: true, {LIMITS}}}", "{required: true}")
     worst = f"{make_worst_text()} asked-hang"  # redact reads ten megabytes of the worst text first
@@ -248,6 +249,7 @@ def test_a_guard_that_cannot_be_configured_is_named_in_every_answer(serve: Calla
     assert refused.value.code == 400
 
 
+@pytest.mark.qa
 def test_a_coroutine_that_blocks_the_loop_in_a_pattern_harms_its_request_only(serve: Callable[..., Site]) -> None:
     quadratic = GUARD.replace(
         "    def review_request(self, call, texts):", "    async def review_request(self, call, texts):"

@@ -200,6 +200,7 @@ def test_a_blocked_answer_is_an_error_of_the_format_and_no_failure_of_the_target
     assert all(row.cost for row in rows), "the upstream is paid although its answer was withheld"
 
 
+@pytest.mark.qa
 def test_a_required_guard_that_fails_lets_nothing_pass(serve: Callable[..., Site]) -> None:
     site = serve("{required: true, review_timeout: 0.3}")
     for case in CASES:
@@ -266,6 +267,7 @@ def test_a_guard_that_blocks_the_event_loop_is_interrupted(serve: Callable[..., 
     assert site.ask("chat", "to-o", "a secret", "Hi").status_code == 200
 
 
+@pytest.mark.qa
 def test_large_bodies_are_reviewed_beside_the_event_loop(serve: Callable[..., Site]) -> None:
     site = serve("{required: true, review_timeout: 0.5}", GUARD + LARGE)
     filler = "x" * 100_000

@@ -24,6 +24,7 @@ def make_provider_lane(host: PluginHost) -> Lane:
     return ProviderLane(host, host.plugins["fake"], [])
 
 
+@pytest.mark.qa
 @pytest.mark.parametrize("make", [make_format_lane, make_provider_lane])
 def test_a_lane_is_freed_without_a_collection(make: object) -> None:
     assert callable(make)

@@ -264,6 +264,7 @@ def test_what_is_written_is_read_and_other_names_of_a_distribution_are_the_same(
     assert set(entries) >= {"tornado-gate-local", "tornado-gate-openai"}
 
 
+@pytest.mark.qa
 def test_the_command_writes_the_lock_tells_changes_and_checks(site: Path, conf: Path) -> None:
     path = conf.with_name("plugins.lock")
     missing = run("plugins", "lock", "--check", "--conf", conf)
@@ -319,6 +320,7 @@ def send_request(gateway: Gateway) -> Mapping[str, Any]:
     }
 
 
+@pytest.mark.qa
 def test_a_gateway_enforces_the_lock_at_start_and_reload(tmp_path: Path, start_gateway: StartGateway) -> None:
     site = tmp_path / "site"
     write_distribution(site, "tornado-gate-locked", FILES, entry_points=POINTS)

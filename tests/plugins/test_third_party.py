@@ -76,6 +76,7 @@ WORDS = ({"word": "Hi"}, {"word": " there"}, {"why": "done", "in": 3, "out": 2})
 CHAT = {"model": "acme-1", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
 
 
+@pytest.mark.qa
 def test_a_strangers_provider_serves_a_model(gateway: Gateway, upstream: Upstream) -> None:
     upstream.script(answer(sse(*WORDS)))
     response = post(gateway, "/v1/chat/completions", CHAT)

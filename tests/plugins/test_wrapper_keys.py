@@ -56,6 +56,7 @@ def is_covered(gateway: Gateway, key: str) -> bool:
     return response.status_code == 403
 
 
+@pytest.mark.qa
 def test_a_name_that_a_member_chooses_neither_enters_nor_leaves_the_scope(gateway: Gateway) -> None:
     identity, named = make_key(gateway, "ci")
     _, other = make_key(gateway, "free")

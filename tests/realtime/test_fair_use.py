@@ -123,6 +123,7 @@ def test_a_key_that_is_removed_from_conf_ends_its_sessions(start: Callable[..., 
 MEGABYTE = 1024 * 1024
 
 
+@pytest.mark.qa
 def test_a_caller_who_sends_bad_messages_and_never_reads_is_not_read_any_more(
     start: Callable[..., Gateway],
 ) -> None:

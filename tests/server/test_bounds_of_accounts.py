@@ -176,6 +176,7 @@ def test_a_user_with_other_bounds_still_has_the_budget_of_conf(tmp_path: Path) -
     gateway.stop()
 
 
+@pytest.mark.qa
 def test_open_sign_up_without_bounds_is_a_warning_at_check_and_start(tmp_path: Path) -> None:
     for defaults, warned in (
         ("", True),

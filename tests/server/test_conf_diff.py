@@ -135,6 +135,7 @@ def is_told(diff: str) -> bool:
     return any(part in diff for part in (CANARY, CANARY[:14], CANARY[-15:], "1234567890", "\\x63\\x61"))
 
 
+@pytest.mark.qa
 def test_no_diff_has_a_secret_in_any_spelling() -> None:
     failed, tried = [], 0
     frames = itertools.cycle(itertools.product(("\n", "\r\n"), TAILS))

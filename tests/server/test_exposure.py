@@ -158,6 +158,7 @@ def test_a_port_for_metrics_is_on_loopback_although_the_gateway_is_not(start_gat
     assert not re.search(rf" 00000000:{port:04X} 00000000:0000 0A ", listeners)
 
 
+@pytest.mark.qa
 def test_a_reload_does_not_open_metrics_of_a_gateway_that_listens_elsewhere(start_gateway: StartGateway) -> None:
     """The address that it listens on does not change, so neither do the rules that follow from it."""
     gateway = start_gateway(make_conf('host: "0.0.0.0"'))

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.support.gateway import Gateway
 
@@ -74,6 +75,7 @@ def list_recorded(folder: Path) -> list[str]:
         return [row[0] for row in database.execute("SELECT request_id FROM usage")]
 
 
+@pytest.mark.qa
 def test_keys_and_usage_survive_kills_at_any_moment(tmp_path: Path) -> None:
     keys: list[str] = []
     answered: list[str] = []

@@ -257,6 +257,7 @@ def test_several_processes_serve_and_count_together(many: Gateway) -> None:
     until(lambda: counted() == 10)  # what the other process has counted is a quarter of a second late
 
 
+@pytest.mark.qa
 def test_a_process_that_dies_is_replaced(many: Gateway) -> None:
     first, second = processes_of(many)
     os.kill(first, signal.SIGKILL)
@@ -265,6 +266,7 @@ def test_a_process_that_dies_is_replaced(many: Gateway) -> None:
     until(lambda: chat(many).status_code == 200)
 
 
+@pytest.mark.qa
 def test_all_processes_reload_and_stop_together(many: Gateway) -> None:
     many.child.process.send_signal(signal.SIGHUP)
     for _ in range(2):

@@ -137,6 +137,7 @@ def count_failed_reloads(gateway: Gateway) -> float:
     return float(found[1]) if found else 0.0
 
 
+@pytest.mark.qa
 def test_a_config_map_of_kubernetes_is_read_when_its_link_is_replaced(gateway: Gateway) -> None:
     folder = gateway.folder
     for name, text in (("..old", CONF), ("..new", CONF.replace("local-embed", "local-tts"))):

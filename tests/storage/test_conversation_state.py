@@ -102,6 +102,7 @@ async def test_large_values_are_pruned_before_many_writes(store: MemoryStore, mo
     assert len(await fresh.get_many([str(number) for number in range(20)])) <= 7
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("characters", [1, 400, 5000])
 async def test_the_cache_takes_no_more_memory_than_it_counts(

@@ -46,6 +46,7 @@ def find_open(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): oct(mode) for path, mode in modes.items() if mode & 0o077}
 
 
+@pytest.mark.qa
 def test_nothing_that_a_gateway_writes_is_open_to_others(tmp_path: Path) -> None:
     gateway = Gateway.start(CONF, tmp_path, "--processes", "2")
     data_dir = tmp_path / "var"

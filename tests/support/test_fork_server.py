@@ -73,6 +73,7 @@ def test_what_only_a_new_process_reads_is_not_left_to_a_fork(name: str) -> None:
     assert get_fork_server().can_start({**os.environ, "PYTHONPATH": "/nowhere"})
 
 
+@pytest.mark.qa
 def test_gateways_end_with_a_process_of_tests_that_is_killed(tmp_path: Path) -> None:
     tests = Child([sys.executable, "-c", ORPHAN, CONF, str(tmp_path)], folder=REPOSITORY)
     pid = int(tests.wait_for_line(r"^gateway (\d+)$")[1])

@@ -7,6 +7,8 @@ import select
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.process import Child
 
 KILLED = """
@@ -18,6 +20,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.qa
 def test_a_server_ends_with_a_process_of_tests_that_is_killed() -> None:
     tests = Child([sys.executable, "-c", KILLED])
     told = tests.wait_for_line(r"^server (\d+) (\d+) (\S+)$")

@@ -89,6 +89,7 @@ async def many_ask(url: str, task: str) -> tuple[Counter[int], float]:
     return answers, time.monotonic() - began
 
 
+@pytest.mark.qa
 def test_however_many_ask_the_upstream_is_asked_at_its_own_pace(
     start_gateway: StartGateway, upstream: Upstream
 ) -> None:

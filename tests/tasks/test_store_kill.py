@@ -147,6 +147,7 @@ async def clean(store: FileTaskStore) -> None:
     (await leased(store, NEIGHBOUR)).release()
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test(timeout=50)
 async def test_a_process_killed_while_it_makes_a_task_has_made_it_whole_or_not_at_all(tmp_path: Path) -> None:
     made: list[bool] = []

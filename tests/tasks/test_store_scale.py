@@ -111,6 +111,7 @@ async def test_a_restart_finds_what_is_to_be_run_at_once(many: tuple[FileTaskSto
     print(f"open and active among {MANY} records, {len(active)} of them active: {took:.3f} s")
 
 
+@pytest.mark.qa
 @pytest.mark.timeout(180)
 @pytest.mark.gen_test(timeout=60)
 async def test_no_record_is_read_to_find_what_is_active(

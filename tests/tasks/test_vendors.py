@@ -310,6 +310,7 @@ def test_a_forged_webhook_is_noticed(shared: VideoSite, upstream: Upstream) -> N
         unwrapped(shared, forged)
 
 
+@pytest.mark.qa
 def test_a_webhook_is_repeated_until_it_is_taken_and_then_no_more(site: VideoSite, upstream: Upstream) -> None:
     url = hook(upstream, 500, 503, 200)
     Job().succeeds(upstream)

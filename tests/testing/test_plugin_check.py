@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.guides import find_example
+from tests.support.variants import vary
 from tests.testing.strangers import install
 from tornado_gate.cli import cli
 from tornado_gate.plugins.path_files import PathFile
@@ -147,7 +148,7 @@ FIRST_PARTY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    "name", ["anthropic", "dashscope", "cascade", "kling", "cache", "format-anthropic", "format-gemini"]
+    "name", vary("kling", "format-anthropic", "anthropic", "dashscope", "cascade", "cache", "format-gemini")
 )
 def test_a_first_party_plugin_passes(name: str) -> None:
     report: PluginReport = asyncio.run(check_plugin(name))

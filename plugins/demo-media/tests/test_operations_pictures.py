@@ -190,6 +190,7 @@ async def test_a_stream_ends_with_its_only_event_the_whole_result(result):
     assert len((await result(make_request(stream=True, size="64x64", n=2))).images) == 2
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test(timeout=50)
 async def test_eight_large_pictures_are_made_in_other_processes_while_the_loop_goes_on(work):
     turns = 0

@@ -16,6 +16,7 @@ import pytest
 from tests.support.gateway import Gateway
 from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Close, Upstream, Wait, answer, sse
+from tests.support.variants import vary
 from tests.support.vendor_chats import VENDORS, ask_chat
 
 HEADERS = {"authorization": "Bearer key-of-ann-0123456789", "anthropic-version": "2023-06-01"}
@@ -228,7 +229,7 @@ def test_parallel_requests_do_not_mix(upstream: Upstream, collector: Any, send: 
     assert sent == {f"{trace}-{clients[trace]['id']}" for trace in traces}
 
 
-@pytest.mark.parametrize("state", ["away", "hangs"])
+@pytest.mark.parametrize("state", vary("hangs", "away"))
 def test_a_collector_that_does_not_answer_harms_nothing(
     state: str, upstream: Upstream, tmp_path: Path, collector: Any
 ) -> None:

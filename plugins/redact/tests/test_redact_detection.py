@@ -95,6 +95,7 @@ def measure(text: str, used: RedactSettings = ALL) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.qa
 def test_hostile_texts_take_time_in_proportion_to_their_length() -> None:
     """Quadratic detectors would take a hundred times as long for ten times the text."""
     hostile = ["@", "a", "1", "4 ", "4444 ", "+1 ", "a.", "a@a.", "DE12 ", "ab:", "1.", "a\u200b", "x@a-", "sk-", "eyJ"]

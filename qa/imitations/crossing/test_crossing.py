@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from qa.imitations.crossing.run import run_all
 from qa.imitations.crossing.scenarios import CALLERS, DIRECTIONS, list_scenarios
 
@@ -11,7 +9,6 @@ SHARE = 4
 """Every fourth pair of models; ``python -m qa.imitations.crossing`` tries all."""
 
 
-@pytest.mark.representative
 def test_conversations_with_thinking_go_on_at_another_vendor() -> None:
     reports = run_all(2 * SHARE, only="thinks")
     assert {place: faults for place, report in reports.items() if (faults := report.list_faults())} == {}

@@ -160,6 +160,7 @@ def test_a_form_with_two_tokens_in_cookies_is_refused(
         assert rename(*cookies, xsrf=planted) == 403, cookies
 
 
+@pytest.mark.qa
 def test_two_device_cookies_prove_no_device_and_two_states_no_sign_in(
     site: Site, signed_up: tuple[Jar, dict[str, Morsel[str]]]
 ) -> None:

@@ -71,6 +71,7 @@ def test_an_unknown_code_is_explained_by_the_outcome() -> None:
     assert find_reason("", "unheard of").meaning
 
 
+@pytest.mark.qa
 def test_every_action_of_the_audit_log_has_words() -> None:
     used: set[str] = set()
     for path in CORE.rglob("*.py"):

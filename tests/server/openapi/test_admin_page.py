@@ -7,12 +7,14 @@ import re
 import subprocess
 
 import httpx
+import pytest
 
 from tests.server.openapi.conftest import ROOT
 
 COMMANDS = re.findall(r"```bash\n(.*?)```", (ROOT / "docs/admin.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.mark.qa
 def test_the_commands_of_the_page_work(client: httpx.Client, administrator_key: str) -> None:
     environment = {**os.environ, "GATE_URL": str(client.base_url).rstrip("/"), "GATE_KEY": administrator_key}
     assert len(COMMANDS) >= 8

@@ -13,6 +13,7 @@ import zlib
 from typing import Any
 
 import httpx
+import pytest
 from jsonschema import Draft202012Validator
 
 from tests.server.openapi.conftest import KEY
@@ -91,6 +92,7 @@ def _encode(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+@pytest.mark.qa
 def test_every_example_works(client: httpx.Client) -> None:
     document = client.get("/openapi.json").json()
     objects, sent, unsupported = Objects(client), 0, set()

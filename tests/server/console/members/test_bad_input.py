@@ -34,6 +34,7 @@ def fits(text: str) -> bool:
     return len(text) <= 100 and text.isprintable() and bool(text.strip())
 
 
+@pytest.mark.qa
 async def test_hostile_texts_are_stored_and_shown_as_texts(visit: Visit, services: Services) -> None:
     ada = visit()
     await ada.sign_up("ada@example.org")
