@@ -60,7 +60,7 @@ def test_a_lower_limit_of_a_reload_applies_to_the_next_request() -> None:
     overload, _ = make_overload()
     for _ in range(10):
         overload.enter("a")
-    overload.limits = LimitsConfig(open_requests=10)
+    overload.apply(LimitsConfig(open_requests=10))
     with pytest.raises(Unavailable):
         overload.enter("a")
 

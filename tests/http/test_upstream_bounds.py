@@ -126,7 +126,7 @@ async def test_an_answer_that_announces_too_much_is_not_read(pool: upstream.Pool
 
 @pytest.mark.gen_test(timeout=60)
 async def test_a_bound_may_be_smaller_than_what_arrives_with_the_head(pool: upstream.Pool) -> None:
-    pool.limits = LimitsConfig(answer_bytes=10)
+    pool.bounds = upstream.make_size_bounds(LimitsConfig(answer_bytes=10))
     whole = iter([b"4\r\n1234\r\n4\r\n5678\r\n4\r\n9012\r\n0\r\n\r\n"])
     sender = Sender(whole, Transfer_Encoding="chunked")
     error = await catch_refusal(pool, sender, UpstreamResponse.read)
@@ -158,7 +158,7 @@ def pack(coding: str, size: int) -> bytes:
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 @pytest.mark.parametrize("read", [UpstreamResponse.read, forward], ids=["read", "forwarded"])
 async def test_a_small_body_that_inflates_to_much_is_given_up(pool: upstream.Pool, coding: str, read: Read) -> None:
-    pool.limits = LimitsConfig()
+    pool.bounds = upstream.make_size_bounds(LimitsConfig())
     sender = Sender(iter([pack(coding, 16 * MIB)]), Content_Encoding=coding)
     error = await catch_refusal(pool, sender, read)
     assert (error.status, error.code) == (502, "upstream_compression_too_high")
@@ -220,7 +220,7 @@ async def test_decompression_gives_other_tasks_a_turn_after_each_piece(pool: ups
 @pytest.mark.gen_test(timeout=60)
 @pytest.mark.parametrize("value", [b"[],", b"{},", b'{"a":1},', b'"a",', b"1,"])
 async def test_json_with_too_many_values_is_given_up_before_it_is_parsed(pool: upstream.Pool, value: bytes) -> None:
-    pool.limits = LimitsConfig(answer_bytes=1024 * MIB)
+    pool.bounds = upstream.make_size_bounds(LimitsConfig(answer_bytes=1024 * MIB))
     sender = Sender(endless(value * 100_000), Content_Type="application/json")
     sender.head += b"["
     error = await catch_refusal(pool, sender, UpstreamResponse.read_json)
@@ -247,7 +247,7 @@ async def read_elements(incoming: UpstreamResponse) -> None:
     ("beginning", "read"), [(b'data: "', read_events), (b'[{"a": "', read_elements)], ids=["events", "array"]
 )
 async def test_an_event_without_an_end_is_given_up(pool: upstream.Pool, beginning: bytes, read: Read) -> None:
-    pool.limits = LimitsConfig()
+    pool.bounds = upstream.make_size_bounds(LimitsConfig())
     sender = Sender(endless(b"x" * MIB), Content_Type=SSE)
     sender.head += beginning
     error = await catch_refusal(pool, sender, read)
@@ -265,7 +265,7 @@ async def test_an_event_with_too_many_values_is_given_up(
     pool: upstream.Pool, beginning: bytes, end: bytes, read: Read
 ) -> None:
     sender = Sender(iter([b"[]," * (MAX_CONTAINERS + UNCOUNTED_BYTES), end]), Content_Type=SSE)
-    pool.limits = LimitsConfig()
+    pool.bounds = upstream.make_size_bounds(LimitsConfig())
     sender.head += beginning
     error = await catch_refusal(pool, sender, read)
     assert error.code == "upstream_answer_too_complex"

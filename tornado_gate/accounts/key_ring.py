@@ -117,12 +117,13 @@ class KeyRing:
         except DatabaseError as error:
             self._log_store_failure(error)
             raise Unavailable("API keys cannot be checked: the key store is unavailable. Try again later.") from error
+        record = None if key is None else make_store_record(key)
         if changes == self.changes:  # otherwise the result may be older than a revocation
-            if key is None:
+            if record is None:
                 self._unknown[digest] = None
             else:
-                self._found[digest] = make_store_record(key)
-        return None if key is None else make_store_record(key)
+                self._found[digest] = record
+        return record
 
     async def check(self) -> None:
         """Check for changes now; a change clears the cache. Never raises."""

@@ -38,7 +38,7 @@ class Overload:
         container: ContainerMemory | None = None,
         read_memory: Callable[[], int] = read_resident_bytes,
     ) -> None:
-        self.limits = limits
+        self.apply(limits)
         self.open = 0
         self.pressure = ""
         """The limit that is exceeded now, ``loop_lag`` or ``memory``; "" without one."""
@@ -50,10 +50,16 @@ class Overload:
         self._read_memory = read_memory
         self._is_memory_short = False
 
+    def apply(self, limits: LimitsConfig) -> None:
+        """Use the limits of a configuration."""
+        self.limits = limits
+        self._uncontended = limits.open_requests // 2
+        """The number of open requests below which an account may have any share."""
+
     def enter(self, account: str) -> None:
         """Count a request. Raises Unavailable if there are too many. Every call that returns needs a `leave`."""
         held = self._held.get(account, 0)
-        if self.pressure or 2 * (self.open + 1) > self.limits.open_requests:
+        if self.pressure or self.open >= self._uncontended:
             self._check(held)
         self.open += 1
         self._held[account] = held + 1

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import orjson
@@ -61,6 +61,22 @@ ERROR_BODY_SECONDS = 5.0
 """Maximum time for reading an upstream's error body. Then the error is built from the status and the bytes received."""
 
 
+class SizeBounds(NamedTuple):
+    """The bounds for bodies of responses, by what is in them."""
+
+    file: SizeBound
+    stream: SizeBound
+    media_answer: SizeBound
+    answer: SizeBound
+
+
+def make_size_bounds(limits: LimitsConfig) -> SizeBounds:
+    """Return the bounds that conf's section ``limits`` sets."""
+    return SizeBounds(
+        *(SizeBound(getattr(limits, f"{name}_bytes"), f"limits.{name}_bytes") for name in SizeBounds._fields)
+    )
+
+
 class Pool:
     """The connections of one provider entry. The pool exists while the entry is unchanged; connections are opened at first use.
 
@@ -71,8 +87,9 @@ class Pool:
     def __init__(
         self, timeouts: Timeouts, limits: LimitsConfig | None = None, large_responses: LargeResponses | None = None
     ) -> None:
-        self.limits = limits or LimitsConfig()  # replaced by a reload, while the pool stays
-        self.large_responses = large_responses or LargeResponses(self.limits.answers_bytes)
+        limits = limits or LimitsConfig()
+        self.bounds = make_size_bounds(limits)  # replaced by a reload, while the pool stays
+        self.large_responses = large_responses or LargeResponses(limits.answers_bytes)
         self._timeouts = timeouts
         self._client: HttpClient | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -261,17 +278,12 @@ def add_reader(call: Call, incoming: UpstreamResponse) -> UpstreamResponse:
 
 def _choose_size_bound(call: Call, outgoing: UpstreamRequest, headers: Mapping[str, str]) -> SizeBound:
     """Return the bound for the body of a response."""
-    limits: LimitsConfig = call.pool.limits
+    bounds: SizeBounds = call.pool.bounds
     if outgoing.file_types:
-        return _make_size_bound(limits.file_bytes, "limits.file_bytes")
+        return bounds.file
     if headers.get("content-type", "").startswith("text/event-stream"):
-        return _make_size_bound(limits.stream_bytes, "limits.stream_bytes")
-    if call.operation in LARGE_ANSWER_OPERATIONS:
-        return _make_size_bound(limits.media_answer_bytes, "limits.media_answer_bytes")
-    return _make_size_bound(limits.answer_bytes, "limits.answer_bytes")
-
-
-_make_size_bound = lru_cache(16)(SizeBound)
+        return bounds.stream
+    return bounds.media_answer if call.operation in LARGE_ANSWER_OPERATIONS else bounds.answer
 
 
 async def _handle_status(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse:

@@ -128,7 +128,7 @@ class PriceTable:
             name: PricePatterns(entry.prices) for name, entry in config.providers.items() if entry.prices
         }
         self._defaults: dict[str, DefaultPrices] = dict.fromkeys(free, FreeModels())
-        self._found: dict[tuple[str, str], tuple[float, Price | None]] = {}
+        self._found: dict[tuple[str, str], tuple[float | None, Price | None]] = {}
 
     def add_defaults(self, defaults: Mapping[str, DefaultPrices]) -> None:
         """Use `defaults`, by provider entry, for models without a price in conf."""
@@ -140,12 +140,14 @@ class PriceTable:
         for the next call.
         """
         kept = self._found.get((provider, upstream_model))
-        if kept is not None and (kept[0] == math.inf or time.time() < kept[0]):
-            return kept[1]
+        if kept is not None:
+            until, price = kept
+            if until is None or time.time() < until:
+                return price
         if len(self._found) >= MAX_FOUND:  # callers choose the names that match a wildcard
             self._found.clear()
         until, price = self._search_price(provider, upstream_model, time.time())
-        self._found[provider, upstream_model] = until, price
+        self._found[provider, upstream_model] = None if until == math.inf else until, price
         return price
 
     def _search_price(self, provider: str, model: str, now: float) -> tuple[float, Price | None]:

@@ -28,7 +28,7 @@ FALLBACK_MEMBERS = frozenset({"fallback", "fallback_models", "fallbacks", "model
 _MAX_FALLBACK_LENGTH = max(map(len, FALLBACK_MEMBERS))
 _MODEL_LENGTH = len("model")
 _MAX_PLAIN_NAMES, _MAX_PLAIN_LENGTH = 1000, 64
-_PLAIN_NAMES = {"model", "messages", "max_tokens"}
+PLAIN_NAMES = {"model", "messages", "max_tokens"}
 """Names that have passed `_check_names`. One set operation checks all names of a body."""
 HOW_TO_SEND_KEY = (
     "Send it as 'Authorization: Bearer KEY', 'x-api-key', 'x-goog-api-key' or '?key='; below /admin/v1 in a header."
@@ -144,15 +144,15 @@ def check_metrics_access(authorization: str, *, token: str, is_local: bool) -> N
 
 
 def _check_names(body: Iterable[str]) -> None:
-    """Raise InvalidField for a name that differs from ``model`` in case only. Add other short names to `_PLAIN_NAMES`."""
+    """Raise InvalidField for a name that differs from ``model`` in case only. Add other short names to `PLAIN_NAMES`."""
     for name in body:
         if len(name) == _MODEL_LENGTH and name != "model" and name.casefold() == "model":
             message = (
                 f"'{name}' differs from 'model' only in case, so that an upstream might read either. Send only 'model'."
             )
             raise InvalidField(name, message)
-        if len(_PLAIN_NAMES) < _MAX_PLAIN_NAMES and len(name) <= _MAX_PLAIN_LENGTH:
-            _PLAIN_NAMES.add(name)
+        if len(PLAIN_NAMES) < _MAX_PLAIN_NAMES and len(name) <= _MAX_PLAIN_LENGTH:
+            PLAIN_NAMES.add(name)
 
 
 def check_model_members(caller: Caller, body: Mapping[str, Any]) -> None:
@@ -161,7 +161,7 @@ def check_model_members(caller: Caller, body: Mapping[str, Any]) -> None:
     Raises InvalidField for ``Model`` and the like: some JSON parsers ignore case, such as Go's ``encoding/json``, which folds
     letters by Unicode rules. Raises NotAllowed for a list of models from a key that is limited to certain models.
     """
-    if not _PLAIN_NAMES.issuperset(body):
+    if not PLAIN_NAMES.issuperset(body):
         _check_names(body)
     if caller.models:
         for name in body:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cachetools import FIFOCache
+from typing import NamedTuple
 
 from tornado_gate.accounts.key_record import KeyRecord
 from tornado_gate.accounts.key_ring import KeyRing
@@ -16,6 +16,14 @@ MAX_CALLERS = 10_000
 """The number of keys whose callers are cached."""
 
 
+class KnownKey(NamedTuple):
+    """A key with the version of its permissions and limits."""
+
+    digest: bytes
+    record: KeyRecord
+    changes: int
+
+
 class Callers:
     """A cache of callers by key. `apply` and `forget` clear it."""
 
@@ -23,7 +31,8 @@ class Callers:
         self._keys = keys
         self._admission = admission
         self._config = config
-        self._callers: FIFOCache[str, tuple[KeyRecord, Caller]] = FIFOCache(MAX_CALLERS)
+        self._callers: dict[str, tuple[KeyRecord, Caller]] = {}
+        self._changes = 0
 
     def apply(self, config: Config) -> None:
         """Use the limits of a configuration."""
@@ -33,6 +42,7 @@ class Callers:
     def forget(self) -> None:
         """Clear the cache, because limits have changed."""
         self._callers.clear()
+        self._changes += 1
 
     async def authenticate(self, key: str) -> Caller:
         """Return the caller of a key. Raises AuthenticationFailed."""
@@ -57,11 +67,27 @@ class Callers:
         record = self._keys.find_cached(key_digest)
         return None if record is None else self._get_caller(record)
 
+    def note_key(self, key_digest: bytes, caller: Caller) -> KnownKey | None:
+        """Return what `is_unchanged` needs to know of a key; None if `caller` is no longer its caller."""
+        record = self._keys.find_cached(key_digest)
+        if record is None or self._get_caller(record) is not caller:
+            return None
+        return KnownKey(key_digest, record, self._changes)
+
+    def is_unchanged(self, known: KnownKey) -> bool:
+        """Return whether a key still has the same caller. If it has, record a use of the key."""
+        return self._keys.find_cached(known.digest) is known.record and self._changes == known.changes
+
     def _get_caller(self, record: KeyRecord) -> Caller:
-        kept = self._callers.get(record.id)
-        if kept is not None and kept[0] is record:
-            return kept[1]
+        try:
+            kept, caller = self._callers[record.id]
+            if kept is record:
+                return caller
+        except KeyError:
+            pass
         caller = self._make_caller(record)
+        if len(self._callers) >= MAX_CALLERS:
+            del self._callers[next(iter(self._callers))]
         self._callers[record.id] = (record, caller)
         return caller
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from tornado_gate.admission.estimates import make_chat_charge
 from tornado_gate.config.model import Config
 from tornado_gate.http.fetch import Fetcher
+from tornado_gate.http.fetch.fetcher import RequestFetcher
 from tornado_gate.http.upstream import Pool
 from tornado_gate.storage.conversation_state import SharedMemory
 from tornado_gate.storage.files import MediaStore, SignedFileStore
@@ -137,7 +138,7 @@ class Calls:
             closing=closing,
             pool=plan.pool,
             memory=services.memory,
-            fetcher=self._fetcher.for_request(account.account, closing),
+            fetcher=RequestFetcher(self._fetcher, account.account, closing),
             files=services.files,
             facts=plan.facts,
             key_digest=caller.key_digest,

@@ -12,6 +12,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from tornado_gate.admission.estimates import begin_charge
 from tornado_gate.http import upstream
@@ -28,7 +29,6 @@ from tornado_gate.pipeline.signatures import restore_without_memory
 from tornado_gate.pipeline.stream_pump import StreamPump
 from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
-from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS
 from tornado_gate.types import (
@@ -78,7 +78,6 @@ class DirectAttempt:
     _begun_at: float | None = None
     _is_streamed = False
     _slot: int | None = None
-    _wheel: TimerWheel | None = None
 
     def __init__(
         self,
@@ -116,7 +115,7 @@ class DirectAttempt:
         if response is None:
             return False
         call.progress.send()
-        wheel = self._wheel = get_wheel()
+        wheel = plan.wheel
         now = self._begun_at = wheel.loop.time()
         if response.fault is not None:
             return False
@@ -155,10 +154,10 @@ class DirectAttempt:
     def finish(self) -> Reply | None:
         """Return the reply if the response has arrived completely or has a `pump`. Return None if `run` must continue."""
         self._stop_waiting()
-        outgoing, response = self._outgoing, self._response
+        outgoing: Any = self._outgoing  # an UpstreamRequest; each `assert` takes six bytecodes
+        response = self._response
         if self._failure is not None or response is None:
             return None
-        assert isinstance(outgoing, UpstreamRequest)
         try:
             if self._is_streamed and self._may_pump():
                 stream = upstream.take_stream(self.call, outgoing, response)
@@ -171,12 +170,12 @@ class DirectAttempt:
         except (Exception, asyncio.CancelledError) as error:
             self._failure = error
             return None
-        return reply if self.closing.is_empty else None
+        return reply
 
     def _forward(self, incoming: UpstreamResponse) -> Reply | None:
         """Run step 6 in the verbatim lane. Return None if the reply must be read, or objects recorded. Raises GateError."""
-        call, forwarded = self.call, self._forwarded
-        assert isinstance(forwarded, VerbatimRequest)
+        call = self.call
+        forwarded: Any = self._forwarded
         reply = self.reply = self.plan.wire_format.forward_response(call, forwarded, incoming)
         if forwarded.issued is not None or type(reply.chunks) is not BufferedBody or not self.closing.is_empty:
             return None
@@ -191,7 +190,7 @@ class DirectAttempt:
         reply = self.reply = whole_answers.make_reply(
             self._gate, call, plan.wire_format, plan.provider, request, events
         )
-        return reply if reply is not None and type(reply.chunks) is BufferedBody else None
+        return reply if reply is not None and type(reply.chunks) is BufferedBody and self.closing.is_empty else None
 
     def _may_pump(self) -> bool:
         """Return whether no chunk of a stream must wait. No wrapper sees the chunks, and the upstream issues no objects."""
@@ -244,10 +243,11 @@ class DirectAttempt:
 
     def _stop_waiting(self) -> None:
         self._on_change = None  # it refers to the handler, which refers to this object
-        if self._response is not None:
-            self._response.listener = None
-        if self._slot is not None and self._wheel is not None:
-            self._wheel.remove(self._slot, self)
+        response, slot = self._response, self._slot
+        if response is not None:
+            response.listener = None
+        if slot is not None:
+            self.plan.wheel.remove(slot, self)
             self._slot = None
 
     async def run(self) -> PreparedAnswer:

@@ -120,7 +120,7 @@ class Gate:
         self.admission.apply(config, targets.find_entry_name)
         self.callers.apply(config)
         self.ledger.rules = config.ledger
-        self.overload.limits = config.limits
+        self.overload.apply(config.limits)
         self.target_queues.keep(frozenset(config.providers))
         set_event_bytes(config.limits.event_bytes)
         self.keys.replace(snapshot.keys)

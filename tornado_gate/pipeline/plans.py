@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tornado_gate.http.server.response_head import make_header_text
 from tornado_gate.http.upstream import Pool
 from tornado_gate.pipeline import auth
 from tornado_gate.pipeline.calls import make_question
 from tornado_gate.pipeline.provider_pools import ProviderPools
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
+from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.routing import ServedRoute
 from tornado_gate.types import Caller, Target
@@ -37,7 +39,8 @@ class Plan(Value, frozen=True, kw_only=True):
     `model` is the requested name as written in conf, and `facts` are conf's facts about it. `is_verbatim`: the upstream has the
     caller's wire format. In this case `marks` are searched in the body, because a match may be another provider's signature.
     A body with `inputs_at_once` commas may have more inputs than the upstream accepts. The response must begin within
-    `seconds`, or within `stream_seconds` if the caller requests a stream.
+    `seconds`, or within `stream_seconds` if the caller requests a stream: `wheel` measures this time.
+    `response_head` are the fields of a response that name the target.
     """
 
     model: str
@@ -53,6 +56,8 @@ class Plan(Value, frozen=True, kw_only=True):
     inputs_at_once: int | None
     seconds: float
     stream_seconds: float
+    wheel: TimerWheel
+    response_head: str
 
 
 Scope = dict[str, Plan | None]
@@ -137,6 +142,10 @@ def make_plan(pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, cal
         inputs_at_once=used.inputs_at_once if operation == "embeddings" else None,
         seconds=min(whole, timeouts.total),
         stream_seconds=min(begins, timeouts.total),
+        wheel=get_wheel(),
+        response_head=(
+            f"X-Gate-Provider: {target.provider}\r\nX-Gate-Model: {make_header_text(target.upstream_model)}\r\n"
+        ),
     )
 
 

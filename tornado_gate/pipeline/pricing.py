@@ -45,9 +45,14 @@ def compute_answer_cost(prices: PriceTable, call: Call) -> int | None:
 
     Return None if the cost is unknown, if no provider made the answer, or if its tokens are estimated later.
     """
-    target, charge = call.target, call.charge
-    if not target.provider or call.operation in PRICED_LATER:
+    if not call.target.provider or call.operation in PRICED_LATER:
         return None
+    return quote_answer(prices, call)
+
+
+def quote_answer(prices: PriceTable, call: Call) -> int | None:
+    """Return the cost like `compute_answer_cost`, of an answer that a provider has made and whose price is known now."""
+    target, charge = call.target, call.charge
     price = prices.find_price(target.provider, target.upstream_model)
     if call.progress.cached:
         charge.quote(0)

@@ -8,7 +8,7 @@ from collections.abc import Container, Hashable
 from tornado_gate.account_shares import Report
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.http.large_responses import LargeResponses
-from tornado_gate.http.upstream import Pool
+from tornado_gate.http.upstream import Pool, make_size_bounds
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 
 
@@ -33,7 +33,7 @@ class ProviderPools:
         self._limits = limits
         self.large_responses.shares.total = limits.answers_bytes
         for pool in self._pools.values():
-            pool.limits = limits
+            pool.bounds = make_size_bounds(limits)
 
     def keep(self, needed: Container[Hashable]) -> None:
         """Close the pools of accounts that are not in `needed`."""

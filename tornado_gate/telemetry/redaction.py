@@ -225,7 +225,8 @@ def mask_secret(target: Target, secret: str) -> None:
 def make_mask(target: Target) -> SecretMask | None:
     """Return the mask for the secrets of `target`; None without secrets."""
     headers = tuple(target.headers.items()) if target.headers else ()
-    return _mask_of(target.account_keys or (target.api_key,), headers, FETCHED.find_secrets(target))
+    fetched = FETCHED.find_secrets(target) if FETCHED.revision else ()
+    return _mask_of(target.account_keys or (target.api_key,), headers, fetched)
 
 
 @lru_cache(maxsize=256)

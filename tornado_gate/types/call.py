@@ -173,20 +173,19 @@ class InnerModelCaller(Protocol):
 class LazyExitStack(AsyncExitStack):
     """An exit stack that is initialised on first use, because most requests push nothing on it."""
 
+    is_empty = True
+    """Whether the stack is empty, so that it needs no closing."""
+
     def __init__(self) -> None:
         pass
 
     def __getattr__(self, name: str) -> Any:
         """Initialise the stack when one of its attributes is first read."""
-        if self.__dict__:
+        if not self.is_empty:
             raise AttributeError(name)
+        self.is_empty = False
         super().__init__()
         return getattr(self, name)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the stack is empty, so that it needs no closing."""
-        return not self.__dict__
 
 
 class NullMemory:

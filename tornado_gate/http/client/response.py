@@ -68,45 +68,26 @@ class HttpResponse:
     the pool, even if the end is still unread.
     """
 
-    __slots__ = (
-        "_bound",
-        "_framing",
-        "_inflater",
-        "_left",
-        "_loop",
-        "_pieces",
-        "_source",
-        "ended",
-        "explain",
-        "fault",
-        "headers",
-        "listener",
-        "paused",
-        "size",
-        "status",
-        "waiter",
-    )
+    # The state of a response that has just begun; a class attribute costs nothing until it changes.
+    status = 0  # until the head has arrived
+    explain: Callable[[HttpClientError], Exception] = staticmethod(return_unchanged)
+    ended = False
+    fault: HttpClientError | None = None
+    size = 0  # unread bytes, with the overhead of the framing
+    paused = False  # reading is paused until the reader takes the buffered data
+    waiter: asyncio.Future[None] | None = None
+    listener: Callable[[], None] | None = None  # called once instead, when the head has arrived or cannot arrive
+    _bound = UNBOUNDED
+    _left = sys.maxsize  # bytes of the body that may still be delivered
+    _framing = 0  # received bytes of the framing, which are not part of the body
+    _inflater: Inflater | None = None
 
     def __init__(self, source: ResponseSource, loop: asyncio.AbstractEventLoop, pieces: list[bytes]) -> None:
         """Create a response. `pieces` is filled by the source until the response has ended, and emptied by the reader."""
-        self.status = 0  # until the head has arrived
         self.headers: dict[str, str] = {}
-        self.explain: Callable[[HttpClientError], Exception] = return_unchanged
-        self.ended = False
-        self.fault: HttpClientError | None = None
-        self.size = 0  # unread bytes, with the overhead of the framing
-        self.paused = False  # reading is paused until the reader takes the buffered data
-        self._bound = UNBOUNDED
-        self._left = sys.maxsize  # bytes of the body that may still be delivered
-        self._framing = 0  # received bytes of the framing, which are not part of the body
         self._loop = loop
         self._source: ResponseSource | None = source
         self._pieces = pieces
-        self._inflater: Inflater | None = None
-        self.waiter: asyncio.Future[None] | None = None
-        self.listener: Callable[[], None] | None = (
-            None  # called once instead, when the head has arrived or cannot arrive
-        )
 
     def __aiter__(self) -> HttpResponse:
         return self

@@ -290,13 +290,13 @@ class RequestFetcher:
     its copies, is reserved until the request ends.
     """
 
-    __slots__ = ("_closing", "_fetched", "_fetcher", "account")
+    __slots__ = ("_closing", "_fetcher", "_files", "account")
 
     def __init__(self, fetcher: Fetcher, account: str, closing: AsyncExitStack) -> None:
         self.account = account
         self._fetcher = fetcher
         self._closing = closing
-        self._fetched = 0  # bytes of files, including files that are being fetched; COPIES times as many are reserved
+        self._files: _FetchedBytes | None = None  # made for the first file, because most requests fetch none
 
     async def fetch(self, url: str, *, kinds: Collection[str], param: str) -> FetchedFile:
         """Return the file at `url` if its media type begins with one of `kinds` ("image/", "application/pdf").
@@ -327,44 +327,66 @@ class RequestFetcher:
 
         Raises FetchRefused.
         """
-        most = min(rules.max_bytes, rules.request_bytes - self._fetched)
+        most = min(rules.max_bytes, self._count_left(rules))
         if most <= 0 or (announced or 0) > most:
             raise self.too_large_error(rules)
         return most if announced is None else announced
 
     def too_large_error(self, rules: FetchRules) -> FetchRefused:
         """Return the error for a file that exceeds the limit of a file, or the remainder of the request's limit."""
-        if rules.request_bytes - self._fetched >= rules.max_bytes:
+        if self._count_left(rules) >= rules.max_bytes:
             return too_large_error(rules.max_bytes)
         message = f"The files of this request are larger than the limit of {rules.request_bytes} bytes together."
         return FetchRefused("too_large", message, "Send fewer or smaller files.")
 
     async def reserve(self, size: int, seconds: float) -> None:
         """Reserve the memory for a file of `size` bytes. Raises Unavailable."""
-        await self._fetcher.memory.reserve(self.account, size * COPIES, seconds, BUSY_MEMORY)
-        if not self._fetched:
-            self._closing.callback(self._release)
-        self._fetched += size
+        memory = self._fetcher.memory
+        await memory.reserve(self.account, size * COPIES, seconds, BUSY_MEMORY)
+        files = self._files
+        if files is None:
+            files = self._files = _FetchedBytes(memory, self.account)
+        if not files.total:
+            self._closing.callback(files.release)
+        files.total += size
 
     def settle(self, reserved: int, size: int) -> None:
         """Release the part of the reservation that a file of `size` bytes does not need."""
-        surplus = min(reserved - size, self._fetched)  # 0 if all was released before
-        if surplus:
-            self._fetched -= surplus
-            self._fetcher.memory.release(self.account, surplus * COPIES)
+        if self._files is not None:
+            self._files.reduce(reserved - size)
 
-    def _release(self) -> None:
+    def _count_left(self, rules: FetchRules) -> int:
+        """Return the bytes that further files of the request may have together."""
+        return rules.request_bytes - (0 if self._files is None else self._files.total)
+
+
+class _FetchedBytes:
+    """The reserved memory of one request's files. `total` is their bytes, including files that are being fetched."""
+
+    __slots__ = ("_account", "_memory", "total")
+
+    def __init__(self, memory: SharedResource, account: str) -> None:
+        self._memory = memory
+        self._account = account
+        self.total = 0  # COPIES times as many bytes are reserved
+
+    def reduce(self, surplus: int) -> None:
+        """Release the memory of `surplus` bytes, or of fewer if all was released before."""
+        surplus = min(surplus, self.total)
+        if surplus:
+            self.total -= surplus
+            self._memory.release(self._account, surplus * COPIES)
+
+    def release(self) -> None:
         """Release all memory: the request has ended, or its attempt at a target, after which files are fetched again."""
-        fetched, self._fetched = self._fetched, 0
-        if fetched:
-            self._fetcher.memory.release(self.account, fetched * COPIES)
+        self.reduce(self.total)
 
     def __del__(self) -> None:
-        """Release the memory of a fetch that outlives its request: it may reserve after `_release`.
+        """Release the memory of a fetch that outlives its request: it may reserve after `release`.
 
         An example is one of several fetches whose sibling has failed.
         """
-        self._release()
+        self.release()
 
 
 async def _read(response: aiohttp.ClientResponse, most: int, too_large: FetchRefused) -> bytes:

@@ -112,7 +112,8 @@ class ServerConnection(PacedProtocol):
             self._refuse_connection()
 
     def data_received(self, data: bytes) -> None:
-        if self._phase is Phase.HEAD and not self._held and self._last_head is not None and self._receive_again(data):
+        last = self._last_head
+        if last is not None and self._phase is Phase.HEAD and not self._held and self._receive_again(last, data):
             return
         if self._phase is Phase.LINGER or self._phase is Phase.GONE:
             self._discard(data)
@@ -149,9 +150,10 @@ class ServerConnection(PacedProtocol):
 
     def on_response_complete(self) -> None:
         """Continue after the complete response. If the request body is incomplete, the connection ends."""
-        if self._phase is Phase.ANSWER:
+        phase = self._phase
+        if phase is Phase.ANSWER:
             self._expect_next_request()
-        elif self._phase is Phase.BODY:
+        elif phase is Phase.BODY:
             self._phase = Phase.CUT
             self._loop.call_soon(self._abandon_request_body)  # later: the delegate may be inside of data_received
 
@@ -222,8 +224,8 @@ class ServerConnection(PacedProtocol):
     def _read_head(self) -> None:
         held, last = self._held, self._last_head
         if last is not None and (end := last.find_end(held)) > 0:
-            if not self._receive_again(held):
-                self._seen = 0
+            self._seen = 0
+            if not self._receive_again(last, held):
                 self._held = held[end:]
                 self._begin_request(last.head)
             return
@@ -248,10 +250,8 @@ class ServerConnection(PacedProtocol):
         self._begin_request(head)
         self._last_head = remember_head(data, head)
 
-    def _receive_again(self, data: bytes) -> bool:
+    def _receive_again(self, last: LastHead, data: bytes) -> bool:
         """Receive a whole request with the head of the last one. Return False, without an effect, for any other data."""
-        last = self._last_head
-        assert last is not None
         end = last.find_end(data)
         head = last.head
         stop = end + head.body
@@ -272,14 +272,11 @@ class ServerConnection(PacedProtocol):
         Return False, without an effect, if the application takes it only step by step.
         """
         server, held = self._server, self._held
-        request = RequestConnection(
-            self, self._context, head, server.done, server.body_bytes, server.times.body_seconds
-        )
+        request = RequestConnection(self, self._context, head, server.done)
         self._request, self._held, self._phase, self._deadline = request, rest, Phase.ANSWER, None
-        seen, self._seen = self._seen, 0
         delegate = server.application.take_again(request, head.headers.note, body)
         if delegate is None:
-            self._request, self._held, self._phase, self._seen = None, held, Phase.HEAD, seen
+            self._request, self._held, self._phase = None, held, Phase.HEAD
             return False
         if self._request is request:  # the response is not complete
             self._delegate = delegate
@@ -290,9 +287,9 @@ class ServerConnection(PacedProtocol):
         self._deadline = None  # handlers have no time limit here
         self._phase = Phase.WAIT
         self._head = head
-        request = self._request = RequestConnection(
-            self, self._context, head, server.done, server.body_bytes, server.times.body_seconds
-        )
+        request = self._request = RequestConnection(self, self._context, head, server.done)
+        request.max_body_size = server.body_bytes
+        request.body_seconds = server.times.body_seconds
         held = self._held
         has_whole_body = request.has_whole_body = 0 < head.body <= len(held) and "expect" not in head.headers.lowered
         delegate = self._delegate = server.application.start_request(self, request)
@@ -409,8 +406,7 @@ class ServerConnection(PacedProtocol):
 
     def _expect_next_request(self) -> None:
         """Close the connection or wait for the next request, after request and response are complete."""
-        request = self._request
-        assert request is not None
+        request: Any = self._request  # a RequestConnection
         self._request = self._delegate = None
         if not request.keep:
             self._close_when_written()

@@ -69,7 +69,7 @@ class LastHead:
     has sent the key that may be in it.
     """
 
-    __slots__ = ("_after", "_after_size", "_before", "_digits", "_start", "head")
+    __slots__ = ("_after", "_after_size", "_before", "_digits", "_start", "_stop", "head")
 
     def __init__(self, data: bytes, head: Head) -> None:
         """Divide `data`, the bytes of `head`. Raises ValueError if the length cannot be found in them."""
@@ -78,6 +78,7 @@ class LastHead:
         end = data.index(b"\r\n", value)
         self._digits = data[value:end].lstrip(b" \t")
         self._start = end - len(self._digits)
+        self._stop = self._start + _LENGTH_DIGITS + 2
         self._before, self._after = data[: self._start], data[end:]
         self._after_size = len(self._after)
         self.head = head
@@ -87,7 +88,7 @@ class LastHead:
         start = self._start
         if not data.startswith(self._before):
             return -1
-        end = data.find(b"\r\n", start, start + _LENGTH_DIGITS + 2)
+        end = data.find(b"\r\n", start, self._stop)
         if end < 0 or not data.startswith(self._after, end):
             return -1
         digits = data[start:end]

@@ -72,6 +72,8 @@ class RequestConnection(HTTPConnection):
     _chunked = _head_only = started = finished = has_whole_body = False
     _left: int | None = None
     close_callback: Callable[[], None] | None = None
+    max_body_size = 0
+    body_seconds: float | None = None
 
     def __init__(
         self,
@@ -79,16 +81,12 @@ class RequestConnection(HTTPConnection):
         context: ConnectionContext,
         head: Head,
         done: asyncio.Future[None],
-        max_body_size: int,
-        body_seconds: float | None,
     ) -> None:
         self._line: ResponseTransport | None = line
         self._done = done
         self._start_line = head.start_line  # its method and version decide the framing
         self.context = context
         self.keep = head.keep
-        self.max_body_size = max_body_size
-        self.body_seconds = body_seconds
 
     # Set by handlers
 

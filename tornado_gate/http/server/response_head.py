@@ -8,6 +8,8 @@ from functools import lru_cache
 
 _CONTROLS = bytes(code for code in (*range(0x20), 0x7F) if code != 0x09)
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]")
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
+MAX_TEXT_LENGTH = 4096
 _FIELD_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
@@ -22,6 +24,17 @@ def clean_header_value(value: str) -> str:
 def is_clean_value(value: str) -> bool:
     """Return whether a header can hold `value` unchanged."""
     return _UNSENDABLE.search(value) is None
+
+
+def replace_unprintable(text: str) -> str:
+    """Return `text` with each character that is not printable ASCII replaced by ``?``."""
+    return _UNPRINTABLE.sub("?", text)
+
+
+@lru_cache(4096)
+def make_header_text(text: str) -> str:
+    """Return `text`, which comes from a caller, for a header: at most MAX_TEXT_LENGTH printable characters."""
+    return replace_unprintable(text[:MAX_TEXT_LENGTH])
 
 
 def render_head(code: int, reason: str, headers: Iterable[tuple[str, str]]) -> bytes:

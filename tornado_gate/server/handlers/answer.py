@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable
-from functools import lru_cache, partial
+from functools import partial
 
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.codec.text_files import UnreadableFile
 from tornado_gate.errors import GateError, InternalError, UpstreamError, UpstreamTimeout
 from tornado_gate.guards.stream_policy import HEADER, parse_stream_policy
+from tornado_gate.http.server.response_head import MAX_TEXT_LENGTH, make_header_text, replace_unprintable
 from tornado_gate.ledger.costs import format_usd
 from tornado_gate.ledger.entries import BODY_BYTES, find_end_user
 from tornado_gate.pipeline.pipeline import PreparedAnswer
@@ -30,9 +30,6 @@ from tornado_gate.streams.timer_wheel import get_wheel
 from tornado_gate.types import BufferedBody, Call, Reply, WireRequest
 from tornado_gate.types.call import MORE_LOSSES_MARK, LazyExitStack
 from tornado_gate.types.wire import UNCOUNTED_BYTES
-
-MAX_HEADER_LENGTH = 4096
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
 class AnswerHandler(AuthenticatedHandler):
@@ -179,7 +176,7 @@ class AnswerHandler(AuthenticatedHandler):
         headers = self.headers
         if call.target.provider:
             headers["X-Gate-Provider"] = call.target.provider
-            headers["X-Gate-Model"] = make_header_safe(call.target.upstream_model)
+            headers["X-Gate-Model"] = make_header_text(call.target.upstream_model)
         if call.losses:
             headers["X-Gate-Loss"] = _format_losses(call.losses)
         if call.charge.reservations is not None:
@@ -273,16 +270,10 @@ def make_unread_error(call: Call) -> UpstreamTimeout:
 
 def _format_losses(losses: list[str]) -> str:
     """Return the names of dropped fields, as far as they fit into a header; ``...`` replaces the rest."""
-    text = _UNPRINTABLE.sub("?", ",".join(losses))
-    if len(text) <= MAX_HEADER_LENGTH:
+    text = replace_unprintable(",".join(losses))
+    if len(text) <= MAX_TEXT_LENGTH:
         return text
-    return text[: text.rfind(",", 0, MAX_HEADER_LENGTH) + 1] + MORE_LOSSES_MARK
-
-
-@lru_cache(4096)
-def make_header_safe(text: str) -> str:
-    """Return `text` with the characters that a header cannot hold replaced. Names of fields and models come from callers."""
-    return _UNPRINTABLE.sub("?", text[:MAX_HEADER_LENGTH])
+    return text[: text.rfind(",", 0, MAX_TEXT_LENGTH) + 1] + MORE_LOSSES_MARK
 
 
 class KeepAliveWriter:

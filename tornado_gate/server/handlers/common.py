@@ -183,7 +183,8 @@ def record_request(ended: EndedRequest) -> None:
         operation = call.operation or ended.operation  # images, for generateContent at a model for images
         target = progress.target if call.target is NO_TARGET else call.target
     error_code = ended.error_code or progress.error_code
-    outcome = ended.outcome or find_outcome(ended.status, error_code)
+    status = ended.status
+    outcome = ended.outcome or ("complete" if status < 400 and not error_code else find_outcome(status, error_code))
     entry = Entry(
         time.time_ns() // 1000,
         ended.request_id,
@@ -192,7 +193,7 @@ def record_request(ended: EndedRequest) -> None:
         model or progress.model,
         operation,
         ended.format,
-        ended.status,
+        status,
         error_code,
         outcome,
         meter,
@@ -218,6 +219,6 @@ def record_request(ended: EndedRequest) -> None:
     else:
         charge.release_body()
     if call is not None and call.additions.observers is not None:
-        tell_observers(call, ended.status, error_code, outcome, seconds)
+        tell_observers(call, status, error_code, outcome, seconds)
     if server.access_log:
         log_access(entry)

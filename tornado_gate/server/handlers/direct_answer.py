@@ -15,25 +15,25 @@ from typing import Any, Literal
 from tornado.httputil import HTTPConnection
 from tornado.iostream import StreamClosedError
 
-from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.codec import json_body
 from tornado_gate.errors import GateError, InternalError
 from tornado_gate.http.server.response_head import is_clean_value
 from tornado_gate.ledger.costs import format_usd
+from tornado_gate.pipeline.auth import PLAIN_NAMES
 from tornado_gate.pipeline.direct import DirectAttempt, may_begin
 from tornado_gate.pipeline.model_names import find_plain_name
 from tornado_gate.pipeline.plans import Plan
-from tornado_gate.pipeline.pricing import compute_answer_cost
+from tornado_gate.pipeline.pricing import quote_answer
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers import common
-from tornado_gate.server.handlers.answer import AnswerHandler, KeepAliveWriter, make_header_safe, make_unread_error
+from tornado_gate.server.handlers.answer import AnswerHandler, KeepAliveWriter, make_unread_error
 from tornado_gate.server.handlers.authenticated import EMPTY_MAPPING
 from tornado_gate.server.handlers.exchange import format_date_header
 from tornado_gate.server.handlers.known_heads import KnownHead, remember_head
 from tornado_gate.server.services import Services
 from tornado_gate.streams.events import join_frames
 from tornado_gate.streams.passthrough import EVENTS
-from tornado_gate.types import BufferedBody, Call, Caller, Reply, WireRequest
+from tornado_gate.types import Call, Caller, Reply, WireRequest
 from tornado_gate.types.call import LazyExitStack
 
 _UNKNOWN: Any = object()
@@ -77,7 +77,7 @@ class DirectAnswerHandler(AnswerHandler):
 
     def _begin(self, known: KnownHead, raw: bytes) -> bool:
         """Send the request to its upstream. Return False, without an effect, for a request without a plan, or with a fault."""
-        gate, matched = self.gate, known.matched
+        gate = self.gate
         if known.caller.bounds or gate.admission.is_active:
             return False
         try:
@@ -92,9 +92,9 @@ class DirectAnswerHandler(AnswerHandler):
         if len(raw) != known.body_bytes:
             headers = known.get_headers(len(raw))
         wire = WireRequest(
-            route=matched.served.route,
+            route=known.route,
             path=known.request.path,
-            path_arguments=matched.arguments,
+            path_arguments=known.matched.arguments,
             query=EMPTY_MAPPING,
             query_lists=EMPTY_MAPPING,
             headers=headers,
@@ -119,11 +119,17 @@ class DirectAnswerHandler(AnswerHandler):
 
     def _find_plan(self, known: KnownHead, body: Mapping[str, Any]) -> Plan | None:
         """Return the plan for the model that the request names. Raises GateError."""
+        if known.has_plain_model and PLAIN_NAMES.issuperset(body):
+            model = body.get("model")
+            if type(model) is str:
+                plan: Plan | None = known.plans.get(model, _UNKNOWN)
+                if plan is not _UNKNOWN:
+                    return plan
         matched = known.matched
         name = find_plain_name(known.caller, matched.served.route, matched.arguments, body)
         if name is None:
             return None
-        plan: Plan | None = known.plans.get(name, _UNKNOWN)
+        plan = known.plans.get(name, _UNKNOWN)
         if plan is _UNKNOWN:
             return self.gate.plans.add(known.plans, self.snapshot, matched.served, known.caller, name)
         return plan
@@ -212,10 +218,10 @@ class DirectAnswerHandler(AnswerHandler):
 
     def _send_whole(self, attempt: DirectAttempt, reply: Reply) -> None:
         """Write a reply that is complete, and end the request."""
-        call, body = attempt.call, reply.chunks
-        assert isinstance(body, BufferedBody)
+        call = attempt.call
+        body: Any = reply.chunks  # a BufferedBody
         call.progress.begin_response(time.monotonic() - self.started)
-        if self._send_with_usual_head(call, reply, body.data):
+        if self._send_with_usual_head(attempt, reply, body.data):
             self._end_usually()
             return
         self.headers = self.make_first_headers()
@@ -240,12 +246,12 @@ class DirectAnswerHandler(AnswerHandler):
             gate.requests.running.discard(self)
             gate.requests.end(self.snapshot)
 
-    def _send_with_usual_head(self, call: Call, reply: Reply, data: bytes) -> bool:
+    def _send_with_usual_head(self, attempt: DirectAttempt, reply: Reply, data: bytes) -> bool:
         """Write a reply whose head has the usual fields only. Return False, without an effect, for any other."""
-        cost = compute_answer_cost(self.snapshot.prices, call)
+        cost = quote_answer(self.snapshot.prices, attempt.call)
         price = "" if cost is None else f"X-Gate-Cost: {format_usd(cost)}\r\n"
         head = self._render_usual_head(
-            call, reply, f"{price}Content-Length: {len(data)}\r\nDate: {format_date_header()}"
+            attempt, reply, f"{price}Content-Length: {len(data)}\r\nDate: {format_date_header()}"
         )
         if head is None or not self.connection.send_whole(head, data):  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
             return False
@@ -253,8 +259,9 @@ class DirectAnswerHandler(AnswerHandler):
         self.headers_written = True
         return True
 
-    def _render_usual_head(self, call: Call, reply: Reply, last_fields: str) -> str | None:
+    def _render_usual_head(self, attempt: DirectAttempt, reply: Reply, last_fields: str) -> str | None:
         """Return the head of a reply, or None if it has unusual fields."""
+        call = attempt.call
         if (
             reply.status != 200
             or reply.headers
@@ -263,16 +270,15 @@ class DirectAnswerHandler(AnswerHandler):
             or not is_clean_value(reply.content_type)
         ):
             return None
-        request_id, target = self.request_id, call.target
+        request_id = self.request_id
         return (
             f"HTTP/1.1 200 OK\r\nX-Request-Id: {request_id}\r\nRequest-Id: {request_id}\r\n"
             "Cache-Control: private, no-store\r\nX-Content-Type-Options: nosniff\r\n"
-            f"Content-Type: {reply.content_type}\r\nX-Gate-Provider: {target.provider}\r\n"
-            f"X-Gate-Model: {make_header_safe(target.upstream_model)}\r\n{last_fields}\r\n\r\n"
+            f"Content-Type: {reply.content_type}\r\n{attempt.plan.response_head}{last_fields}\r\n\r\n"
         )
 
-    def _render_stream_head(self, call: Call, reply: Reply) -> str | None:
-        return self._render_usual_head(call, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
+    def _render_stream_head(self, attempt: DirectAttempt, reply: Reply) -> str | None:
+        return self._render_usual_head(attempt, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
 
     # Sending a stream: the interface `stream_pump.StreamReceiver`
 
@@ -302,7 +308,7 @@ class DirectAnswerHandler(AnswerHandler):
         call, reply = attempt.call, attempt.reply
         assert reply is not None
         self.written_at = time.monotonic()
-        head = self._render_stream_head(call, reply)
+        head = self._render_stream_head(attempt, reply)
         if head is not None:
             connection: Any = self.connection  # only `http.server.front` repeats heads
             waiting: Awaitable[None] | Literal[False] | None = connection.begin_stream(head, chunk)
@@ -363,7 +369,7 @@ class DirectAnswerHandler(AnswerHandler):
         assert reply is not None
         attempt.note_begun()
         call.progress.begin_response(time.monotonic() - self.started)
-        head = self._render_stream_head(call, reply)
+        head = self._render_stream_head(attempt, reply)
         if head is None or not self.connection.send_whole(head, b"%x\r\n%b\r\n0\r\n\r\n" % (len(chunk), chunk)):  # type: ignore[attr-defined]  # as above
             return False
         self.sent_bytes = len(chunk)
@@ -420,16 +426,12 @@ class RepeatedAnswerHandler(DirectAnswerHandler):
 
         Return False, without an effect, if the permissions of the key have changed or the body is large.
         """
-        gate, caller, size = self.gate, known.caller, len(body)
-        if (
-            gate.callers.find_cached(known.key_digest) is not caller
-            or size > SMALL_BYTES
-            or size > self.snapshot.config.limits.body_bytes
-        ):
+        gate, size = self.gate, len(body)
+        if not gate.callers.is_unchanged(known.key) or size > known.most_bytes:
             return False
-        self.connection.set_close_callback(self.on_connection_close)
+        self.connection.close_callback = self.on_connection_close  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
         try:
-            gate.overload.enter(caller.account)
+            gate.overload.enter(known.caller.account)
         except GateError as error:
             self.fail(error)
             return True

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 
+from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.guards.stream_policy import HEADER
 from tornado_gate.http.server.head import HeaderFields
 from tornado_gate.ledger.entries import select_headers
+from tornado_gate.pipeline.callers import KnownKey
 from tornado_gate.pipeline.calls import CallerServices
 from tornado_gate.pipeline.plans import Scope
 from tornado_gate.pipeline.snapshot import Snapshot
@@ -22,7 +24,8 @@ class KnownHead:
     """The common data of requests with the same head, apart from the length of their body.
 
     `headers` are the headers for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is
-    the length in `headers`.
+    the length in `headers`. A body with more than `most_bytes` needs another way.
+    `has_plain_model`: the body names the model, and the key may use every model.
     """
 
     __slots__ = (
@@ -30,32 +33,40 @@ class KnownHead:
         "caller",
         "client",
         "format",
+        "has_plain_model",
         "headers",
+        "key",
         "key_digest",
         "ledger_headers",
         "matched",
+        "most_bytes",
         "plans",
         "request",
         "request_id",
+        "route",
         "services",
         "snapshot",
         "strict",
     )
 
-    def __init__(self, handler: AnswerHandler, services: CallerServices) -> None:
+    def __init__(self, handler: AnswerHandler, key: KnownKey, services: CallerServices) -> None:
         lowered, snapshot, caller = handler.lower_headers, handler.snapshot, handler.caller
         self.snapshot: Snapshot | None = snapshot
         self.request: CallerRequest = _copy_request(handler.request, lowered["content-length"])
         self.matched: MatchedRoute = handler.matched
+        self.route = handler.route
         self.format = handler.format
         self.caller: Caller = caller
         self.client = handler.find_client()
-        self.key_digest = handler.key_digest
+        self.key = key
+        self.key_digest = key.digest
         self.headers: Mapping[str, str] = remove_keys(lowered)
         self.ledger_headers = select_headers(self.headers)
         self.body_bytes = int(lowered["content-length"])
+        self.most_bytes = min(SMALL_BYTES, snapshot.config.limits.body_bytes)
         self.request_id = handler.request_id if lowered.get("x-request-id") == handler.request_id else ""
         self.strict = lowered.get("x-gate-strict") == "1"
+        self.has_plain_model = handler.route.model == "body" and not caller.models
         self.services = services
         self.plans: Scope = handler.gate.plans.find_scope(handler.matched.served, caller)
 
@@ -97,6 +108,9 @@ def remember_head(handler: AnswerHandler) -> KnownHead | None:
         or not isinstance(handler.request.headers, HeaderFields)
     ):
         return None
+    key = handler.gate.callers.note_key(handler.key_digest, handler.caller)
+    if key is None:
+        return None
     services = handler.services.calls.make_services(handler.caller.account, handler.get_public_url())
-    known = handler.request.headers.note = KnownHead(handler, services)
+    known = handler.request.headers.note = KnownHead(handler, key, services)
     return known

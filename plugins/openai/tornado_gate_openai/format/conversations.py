@@ -119,6 +119,10 @@ _CHECK_OF_FORMAT: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
 }
 
 
+_WITH_INPUT: Final = frozenset({responses.WIRE_FORMAT, formats.OPENAI_COMPACTIONS})
+"""The formats whose conversation is ``input``."""
+
+
 def parse(call: Call, wire: WireRequest) -> ChatRequest | Awaitable[Request]:
     """Parse the body into the common request. Raises InvalidField."""
     body = _fill_model(call, wire.json)
@@ -160,11 +164,11 @@ def forward(call: Call, wire: WireRequest) -> VerbatimRequest | Awaitable[Verbat
     if body.get("model") is None:
         body = _fill_model(call, body)
     check_for_upstream(_CHECK_OF_FORMAT[wire_format], body)
-    if wire_format == responses.WIRE_FORMAT:
+    if wire_format in _WITH_INPUT:
+        if wire_format == formats.OPENAI_COMPACTIONS:
+            return forward_compaction(call, wire, body)
         check_contract_values(call, body)
         return forward_response_request(call, wire)
-    if wire_format == formats.OPENAI_COMPACTIONS:
-        return forward_compaction(call, wire, body)
     changes = apply_chat_rules(call, body) if body.get("store") else _NO_CHANGES
     return forward_metered(wire, changes, IssuedObjects() if body.get("audio") else None)
 

@@ -232,8 +232,10 @@ def _must_refuse_storing(call: Call, facts: OpenAISettings) -> bool:
 
 
 def _patch_body(call: Call, facts: OpenAISettings, request: VerbatimRequest) -> bytes:
-    changed = {} if facts.changes_nothing else compute_changes(facts, request.body, call.drop_field)
     model, body, raw, wire_format = call.target.upstream_model, request.body, request.raw, request.wire_format
+    if facts.forwards_chats and wire_format == formats.OPENAI_CHAT and body.get("model") == model:
+        return raw
+    changed = {} if facts.changes_nothing else compute_changes(facts, body, call.drop_field)
     if body.get("model") != model:
         changed["model"] = model
     if wire_format == formats.OPENAI_CHAT:

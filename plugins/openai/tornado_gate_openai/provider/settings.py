@@ -106,7 +106,7 @@ class TargetHeaders:
     """The cached headers of requests to one upstream. API key and configured headers do not change within a configuration."""
 
     def __init__(self) -> None:
-        self._made: tuple[str, Mapping[str, str], Mapping[str, str]] | None = None
+        self._made: tuple[Target, Mapping[str, str]] | None = None
 
     def get_headers(self, target: Target, account: Mapping[str, str]) -> Mapping[str, str]:
         """The read-only, shared headers of requests to `target`; `account` has the account headers.
@@ -114,14 +114,16 @@ class TargetHeaders:
         Names are in lower case, so that configured headers replace default ones in any spelling.
         """
         made = self._made
-        if made is not None and made[0] == target.api_key and made[1] == target.headers:
-            return made[2]
+        if made is not None:
+            known = made[0]
+            if known is target or (known.api_key == target.api_key and known.headers == target.headers):
+                return made[1]
         headers = {"content-type": "application/json", **account}
         if target.api_key:
             headers["authorization"] = f"Bearer {target.api_key}"
         headers |= {name.lower(): str(value) for name, value in target.headers.items()}
         shared = MappingProxyType(headers)
-        self._made = (target.api_key, dict(target.headers), shared)
+        self._made = (target, shared)
         return shared
 
 
@@ -136,7 +138,8 @@ class OpenAISettings:
     them by name patterns; the first match counts. `image_bytes` is patterns of models that return image data by default;
     `video_json` is True when videos without an input image are requested with a JSON body; `realtime_dialect` is the dialect of
     its sessions; `voices` maps voices of other formats to this upstream's. `sent` caches the result of `get_headers`.
-    `changes_nothing`: verbatim bodies need no other change than the model name.
+    `changes_nothing`: verbatim bodies need no other change than the model name. `forwards_chats`: the same for chats, which
+    have more rules.
     """
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -164,10 +167,13 @@ class OpenAISettings:
     headers: Mapping[str, str] = field(default_factory=dict)
     sent: TargetHeaders = field(default_factory=TargetHeaders, compare=False, repr=False)
     changes_nothing: bool = field(init=False, compare=False, repr=False)
+    forwards_chats: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         changes = self.drop or self.rename or self.roles
         object.__setattr__(self, "changes_nothing", self.usage_in_stream and not changes)
+        forwards_chats = self.changes_nothing and not self.responses and not self.rejects_thinking
+        object.__setattr__(self, "forwards_chats", forwards_chats)
 
     def get_headers(self, target: Target) -> Mapping[str, str]:
         """The read-only headers of requests to `target`."""
