@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ from tests.support.direct import ALICE, BOB, KEYS, NARROW, PROVIDER_KEY, Stage, 
 from tests.support.front import Answer
 from tests.support.gates import model
 from tornado_gate.config.model import ModelEntry, ModelTarget, Secret
+from tornado_gate.config.routing import RetriesConfig
+from tornado_gate.errors import InvalidField, UpstreamOverloaded
 from tornado_gate.pipeline import plans
 from tornado_gate.pipeline.plans import Plan
-from tornado_gate.types import Caller
+from tornado_gate.types import Call, Caller
 from tornado_gate.types.value import replace
 
 RENAMED = {"m": ModelEntry(name="m", targets=(ModelTarget(provider="sender", model="renamed"),))}
@@ -187,23 +189,113 @@ def find_texts(plan: Plan) -> list[str]:
     return texts
 
 
-def test_the_general_way_serves_what_has_a_choice(tmp_path: Path) -> None:
-    """Two targets, retries, limits of the key: each request is served without a plan."""
-    choices = {
-        "two": model("two", "sender", "sender"),
+def test_requests_that_may_wait_have_no_plan(tmp_path: Path) -> None:
+    """Retries, the load of targets, limits of the key, the caller's own rules of a stream."""
+    retries = RetriesConfig(same_target=1)
+    models = {
+        "again": replace(model("again", "sender"), retries=retries),
+        "measured": replace(model("measured", "sender", "sender"), strategy="least_busy"),
         "m": model("m", "sender"),
     }
 
     async def test(stage: Stage) -> None:
-        stage.reload(models=choices, keys=(KEYS[0], replace(KEYS[1], requests_per_minute=100)))
+        stage.reload(models=models, keys=(KEYS[0], replace(KEYS[1], requests_per_minute=100)))
         answers = await stage.running.ask(
-            *[make_request(model="two")] * 2,
+            *[make_request(model="again")] * 2,
+            *[make_request(model="measured")] * 2,
             *[make_request(key=BOB)] * 2,
             make_request("hi", "x-gate-stream: failover=no"),
         )
-        assert [answer.status for answer in answers[:4]] == [200] * 4
+        assert [answer.status for answer in answers[:6]] == [200] * 6
         assert stage.direct == 0
         assert (await stage.running.ask(make_request()))[0].status == 200
         assert stage.direct == 1
 
     play(tmp_path, test)
+
+
+def make_entry(*targets: tuple[str, float], **rest: Any) -> ModelEntry:
+    return ModelEntry(
+        name="m",
+        targets=tuple(ModelTarget(provider="sender", model=name, weight=weight) for name, weight in targets),
+        **rest,
+    )
+
+
+def test_each_of_several_targets_is_asked_by_its_weight_without_a_task(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        stage.reload(models={"m": make_entry(("one", 1), ("two", 3), ("none", 0))})
+        answers = await stage.running.ask(*[make_request()] * 200)
+        asked = Counter(answer.headers["X-Gate-Model"] for answer in answers)
+        assert stage.direct == 200
+        assert set(asked) == {"one", "two"}
+        assert 110 <= asked["two"] <= 190
+
+    play(tmp_path, test)
+
+
+def test_a_failed_attempt_goes_on_at_the_other_targets_in_order(tmp_path: Path) -> None:
+    """The first attempt began without a task; its failure, the fallback and the headers are those of any request."""
+
+    async def test(stage: Stage) -> None:
+        other = ModelEntry(name="other", targets=(ModelTarget(provider="sender", model="last"),))
+        stage.reload(models={"m": make_entry(("one", 1), fallback=("other",)), "other": other})
+        stage.sender.hook = lambda call: fail_at(call, "one")
+        answers = await stage.running.ask(*[make_request()] * 2)
+        assert [(answer.status, answer.headers["X-Gate-Model"]) for answer in answers] == [(200, "last")] * 2
+        assert [answer.headers["X-Gate-Attempts"] for answer in answers] == ["2", "2"]
+        assert [call.target.upstream_model for call in stage.sender.calls] == ["one", "last"] * 2
+        assert stage.direct == 1  # then something is known against the first target
+        entries = await stage.wait_for_entries(2)
+        assert [(entry.target.upstream_model, entry.status, entry.progress.attempts) for entry in entries] == [
+            ("last", 200, 2)
+        ] * 2
+
+        stage.sender.hook = lambda call: fail_at(call, "one", "last")
+        [answer] = await stage.running.ask(make_request())
+        assert answer.status == 503
+        [*_, entry] = await stage.wait_for_entries(3)
+        assert (entry.target.upstream_model, entry.progress.attempts) == ("last", 2)
+
+    play(tmp_path, test)
+
+
+def test_a_request_whose_fault_is_the_callers_is_not_sent_elsewhere(tmp_path: Path) -> None:
+    def refuse(_call: Call) -> None:
+        raise InvalidField("ask", "no")
+
+    async def test(stage: Stage) -> None:
+        stage.reload(models={"m": make_entry(("one", 1), ("two", 1))})
+        stage.sender.hook = refuse
+        [answer] = await stage.running.ask(make_request())
+        assert (answer.status, len(stage.sender.calls), stage.direct) == (400, 1, 1)
+
+    play(tmp_path, test)
+
+
+def test_the_keys_of_a_provider_take_turns_without_a_task(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        provider = stage.config.providers["sender"]
+        keys = (Secret("first-key-0123456789"), Secret("second-key-0123456789"))
+        stage.reload(providers={"sender": replace(provider, api_keys=keys, api_key=Secret(""))})
+        await stage.running.ask(*[make_request()] * 4)
+        assert [call.target.api_key for call in stage.sender.calls] == [*keys, *keys]
+        assert stage.direct == 4
+
+    play(tmp_path, test)
+
+
+def test_a_target_that_has_failed_is_chosen_by_the_general_way(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        stage.reload(models={"m": make_entry(("one", 1), ("two", 1))})
+        stage.sender.hook = lambda call: fail_at(call, "one")
+        await stage.running.ask(*[make_request()] * 30)
+        assert stage.direct < 30
+        assert {call.target.upstream_model for call in stage.sender.calls} == {"one", "two"}
+
+    play(tmp_path, test)
+
+
+def fail_at(call: Call, *models: str) -> None:
+    if call.target.upstream_model in models:
+        raise UpstreamOverloaded("busy")

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
 from tornado_gate.admission.estimates import Estimate
 from tornado_gate.errors import GateError, UpstreamTimeout
 from tornado_gate.pipeline.gate import Gate
-from tornado_gate.pipeline.plans import SLOW_START_OPERATIONS
+from tornado_gate.pipeline.plans import SLOW_START_OPERATIONS, Others
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.streams.deadlines import Deadlines
@@ -23,6 +23,7 @@ from tornado_gate.targets.candidates import NO_NEEDS, Candidates, Needs, make_un
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.health import TargetHealth
 from tornado_gate.targets.loads import MeasuredAttempt, TargetLoads
+from tornado_gate.targets.table import Candidate
 from tornado_gate.telemetry.redaction import redact_error
 from tornado_gate.types import (
     BufferedBody,
@@ -47,6 +48,7 @@ async def try_targets(
     ask: Callable[[Call, ConfiguredProvider], Awaitable[Result]],
     needs: Needs = NO_NEEDS,
     estimate: Estimate | None = None,
+    others: Others | None = None,
 ) -> Result:
     """Return the result of `ask` for the first target of ``call.model`` at which it succeeds.
 
@@ -55,15 +57,20 @@ async def try_targets(
     the attempt opened. When `ask` succeeds, the response has begun. The reader of the response notes its outcome
     (`targets/outcomes.py`).
     `needs` are the requirements of the request for its target. `estimate` is the estimated usage for the request's limits
-    (`admission/reservations.py`). A target that has reached its own limits is skipped.
+    (`admission/reservations.py`). A target that has reached its own limits is skipped. `others` are the candidates of a request
+    whose first attempt has failed.
     Raises the errors of `select_candidates`, the failure of the last target, or Unavailable when every circuit is open.
     """
     health, table = gate.health, snapshot.targets
-    targets = select_candidates(health, table, call, operations, needs)
-    is_bounded = gate.admission.is_active or bool(call.caller.bounds)
-    candidates = Candidates(health, table, call.caller.account, targets, needs)
+    if others is None:
+        targets: Sequence[Candidate] = select_candidates(health, table, call, operations, needs)
+        candidates = Candidates(health, table, call.caller.account, targets, needs)
+    else:
+        targets, candidates = others.targets, others.candidates
+    is_bounded = gate.admission.is_active or call.caller.bounds
     try:
-        for target, provider in candidates:
+        # No variable has the iterator, so that it ends with the loop: until then it counts a retry.
+        for target, provider in candidates if others is None else others.rest:
             if candidates.pause:
                 await asyncio.sleep(candidates.pause)
             if (

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from tornado_gate.admission.estimates import begin_charge
+from tornado_gate.errors import GateError
 from tornado_gate.http import upstream
 from tornado_gate.http.client.response import HttpResponse
 from tornado_gate.pipeline import metering, pipeline, whole_answers
@@ -22,7 +23,7 @@ from tornado_gate.pipeline.attempts import check_response, end_failed, make_dead
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.own_links import MARK
 from tornado_gate.pipeline.pipeline import PreparedAnswer
-from tornado_gate.pipeline.plans import Plan
+from tornado_gate.pipeline.plans import Others, Plan
 from tornado_gate.pipeline.request_cache import RequestCache
 from tornado_gate.pipeline.server_tool_parts import has_server_tools
 from tornado_gate.pipeline.signatures import restore_without_memory
@@ -49,7 +50,8 @@ from tornado_gate.types.call import LazyExitStack
 
 def may_begin(gate: Gate, plan: Plan, call: Call, wire: WireRequest) -> bool:
     """Return whether the plan has all steps of a request. This depends on its body and the health of the target."""
-    health, target, route, raw = gate.health, plan.target, wire.route, wire.raw
+    health, target = gate.health, plan.target
+    route, raw = wire.route, wire.raw
     if health.keys.suspensions or not health.circuits.is_clear(target):
         return False
     if plan.operation == "chat" and b"=" in raw and MARK in raw:
@@ -62,7 +64,7 @@ def may_begin(gate: Gate, plan: Plan, call: Call, wire: WireRequest) -> bool:
 
 
 class DirectAttempt:
-    """The only attempt of `call`, at the target of its plan."""
+    """The first attempt of `call`, at the target of its plan."""
 
     # The state of an attempt that has just begun; a class attribute costs nothing until it changes.
     _forwarded: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = None
@@ -78,6 +80,8 @@ class DirectAttempt:
     _begun_at: float | None = None
     _is_streamed = False
     _slot: int | None = None
+    others: Others | None = None
+    """The targets to try if the attempt fails."""
 
     def __init__(
         self,
@@ -258,10 +262,19 @@ class DirectAttempt:
         except BaseException as error:
             self._failure = None
             await end_failed(self._gate.health, self.call, error)
-            raise
-        if self.pump is None or not self.pump.begun:
-            note_begun(self._gate.health, answer.call, None, NO_NEEDS)
-        return answer
+            others = self.others
+            if others is None or self._has_begun() or not isinstance(error, GateError) or not error.retryable:
+                raise
+            others.candidates.failure = error
+        else:
+            if not self._has_begun():
+                note_begun(self._gate.health, answer.call, None, NO_NEEDS)
+            return answer
+        return await pipeline.answer_elsewhere(self._gate, self.call, self._wire, self.plan.wire_format, others)
+
+    def _has_begun(self) -> bool:
+        """Return whether the caller has got a part of a stream."""
+        return self.pump is not None and self.pump.begun
 
     async def _read_on(self, pump: StreamPump) -> PreparedAnswer:
         """Continue a stream that its pump has left."""

@@ -37,6 +37,7 @@ from tornado_gate.pipeline.attempts import (
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.model_names import resolve_model_name
 from tornado_gate.pipeline.own_links import inline_own_links
+from tornado_gate.pipeline.plans import Others
 from tornado_gate.pipeline.request_cache import RequestCache
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
@@ -94,6 +95,15 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     if (gate.admission.is_active or caller.bounds) and gate.admission.needs_estimate(call):
         estimate = await _estimate_request(gate, call, operations, once)
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), needs, estimate)
+
+
+async def answer_elsewhere(
+    gate: Gate, call: Call, wire: WireRequest, wire_format: FormatLane, others: Others
+) -> PreparedAnswer:
+    """Answer a request like `answer`, after its first target has failed."""
+    once = RequestCache(wire, wire_format, gate)
+    ask = partial(_try_target, gate, once)
+    return await try_targets(gate, others.snapshot, call, others.operations, ask, others=others)
 
 
 async def find_needs(targets: TargetTable, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Needs:

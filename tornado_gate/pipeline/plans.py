@@ -1,14 +1,15 @@
 """Plans for all requests of a route for one model, computed once for each configuration and scope of keys.
 
-A plan lists the steps of a request. A feature that is off, or does not concern the key and the model, has no cost. Requests
-without a plan choose their target each time (`pipeline.answer`). Their model has several targets, keys or retries, or a guard, a
-wrapper or a limit must wait. Plans are dropped with their snapshot. They depend on the permissions of a key, not on the key.
+A plan lists the steps of a request. A feature that is off, or does not concern the key and the model, has no cost. A model with
+several targets or keys has a plan for each, and a `TargetChoice`. Requests without a plan run all steps of `pipeline.answer`:
+their model has retries, or a guard, a wrapper or a limit must wait. Plans are dropped with their snapshot. They depend on the
+permissions of a key, not on the key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from tornado_gate.http.server.response_head import make_header_text
 from tornado_gate.http.upstream import Pool
@@ -18,10 +19,13 @@ from tornado_gate.pipeline.provider_pools import ProviderPools
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
+from tornado_gate.targets.candidates import Candidates
 from tornado_gate.targets.configured_provider import ConfiguredProvider
+from tornado_gate.targets.health import TargetHealth
 from tornado_gate.targets.routing import ServedRoute
-from tornado_gate.types import Caller, Target
-from tornado_gate.types.value import Value
+from tornado_gate.targets.table import Candidate
+from tornado_gate.types import Call, Caller, Operation, Target
+from tornado_gate.types.value import Value, replace
 
 MAX_PLANS: Final = 10_000
 """The maximum number of stored plans. It is bounded because callers choose the names of models."""
@@ -60,7 +64,47 @@ class Plan(Value, frozen=True, kw_only=True):
     response_head: str
 
 
-Scope = dict[str, Plan | None]
+class Others(NamedTuple):
+    """The candidates of a request after its first one: `rest` yields them."""
+
+    snapshot: Snapshot
+    operations: tuple[Operation, ...]
+    targets: Sequence[Candidate]
+    candidates: Candidates
+    rest: Iterator[Candidate]
+
+
+class TargetChoice(Value, frozen=True, kw_only=True):
+    """The plans for a model with several targets or keys. `question` is a call for the model."""
+
+    snapshot: Snapshot
+    question: Call
+    operations: tuple[Operation, ...]
+    plans: Mapping[tuple[str, ...], Plan]
+
+    def choose(self, health: TargetHealth, account: str) -> tuple[Plan, Others] | None:
+        """Choose the first target of a request. Return its plan and the other candidates.
+
+        Return None if something is known against a target or a key: then its circuit may need a probe.
+        Raises the errors of `TargetTable.select_targets`.
+        """
+        table = self.snapshot.targets
+        targets = table.select_targets(self.question, self.operations)
+        is_clear = health.circuits.is_clear
+        if health.keys.suspensions or not all(is_clear(target) for target, _ in targets):
+            return None
+        candidates = Candidates(health, table, account, targets)
+        rest = iter(candidates)
+        target, _ = next(rest)
+        plan = self.plans.get(_name_target(target))
+        return None if plan is None else (plan, Others(self.snapshot, self.operations, targets, candidates, rest))
+
+
+def _name_target(target: Target) -> tuple[str, ...]:
+    return target.provider, target.upstream_model, target.model, target.key
+
+
+Scope = dict[str, Plan | TargetChoice | None]
 """Plans by the requested names of models; None for a model whose requests have no plan."""
 
 
@@ -93,34 +137,62 @@ class Plans:
             scope = self._scopes[key] = {}
         return scope
 
-    def add(self, scope: Scope, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str) -> Plan | None:
+    def add(
+        self, scope: Scope, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str
+    ) -> Plan | TargetChoice | None:
         """Make the plan for the requested name `model`, and keep it in `scope`. Return None if its requests have no plan.
 
         Raises the errors of `TargetTable.select_targets`.
         """
         plan = make_plan(self._pools, snapshot, served, caller, model)
-        if self._count >= MAX_PLANS:
+        count = len(plan.plans) if isinstance(plan, TargetChoice) else 1
+        if self._count + count > MAX_PLANS:
             self.clear()
         if not scope:
             self._filled.append(scope)
-        self._count += 1
+        self._count += count
         scope[model] = plan
         return plan
 
 
-def make_plan(pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str) -> Plan | None:
+def make_plan(
+    pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str
+) -> Plan | TargetChoice | None:
     """Return the plan of requests for `model`, or None. Raises the errors of `TargetTable.select_targets`."""
     route, table = served.route, snapshot.targets
     if snapshot.guards.lanes or table.has_affinity or route.operation in _OTHER_STEPS:
         return None
     operations = auth.filter_operations(caller, route.operations)
     question = table.for_model(make_question("", route.operation, served.format, "", caller), model)
-    targets = table.select_targets(question, operations)
-    if len(targets) != 1 or table.has_choice(question.model, operations) or question.failover is False:
+    if question.failover is False:
         return None
-    target, provider = targets[0]
-    lane, wire_format = provider.lane, snapshot.formats[served.format]
-    if lane is None or _needs_choice(snapshot, target, provider):
+    targets = table.select_targets(question, operations)
+    has_choice = len(targets) != 1 or table.has_choice(question.model, operations) or bool(targets[0][1].keys)
+    plans = {}
+    for target, provider in targets:
+        plan = _make_target_plan(pools, snapshot, served, question, operations, target, provider, has_choice)
+        if plan is None:
+            return None
+        for with_key in [key.apply(target) for key in provider.keys] or [target]:
+            plans[_name_target(with_key)] = plan if with_key is target else replace(plan, target=with_key)
+    if not has_choice:
+        return plan
+    return TargetChoice(snapshot=snapshot, question=question, operations=operations, plans=plans)
+
+
+def _make_target_plan(
+    pools: ProviderPools,
+    snapshot: Snapshot,
+    served: ServedRoute,
+    question: Call,
+    operations: tuple[Operation, ...],
+    target: Target,
+    provider: ConfiguredProvider,
+    has_choice: bool,
+) -> Plan | None:
+    """Return the plan of requests at one target. With a choice, a signature in a body selects the target that issued it."""
+    route, lane, wire_format = served.route, provider.lane, snapshot.formats[served.format]
+    if lane is None or _may_wait(snapshot, target, provider):
         return None
     if not lane.leaves_sending_to_core(provider.capabilities):
         return None
@@ -138,7 +210,7 @@ def make_plan(pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, cal
         pool=pools.find(provider),
         operation=operation,
         is_verbatim=(wire_format.forwards and route.wire_format in used.speaks and operation == route.operation),
-        marks=route.signature_marks if used.signatures else (),
+        marks=route.signature_marks if used.signatures or has_choice else (),
         inputs_at_once=used.inputs_at_once if operation == "embeddings" else None,
         seconds=min(whole, timeouts.total),
         stream_seconds=min(begins, timeouts.total),
@@ -149,12 +221,7 @@ def make_plan(pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, cal
     )
 
 
-def _needs_choice(snapshot: Snapshot, target: Target, provider: ConfiguredProvider) -> bool:
-    """Return whether a request may wait for a place, or may be sent again with another key or after a pause."""
+def _may_wait(snapshot: Snapshot, target: Target, provider: ConfiguredProvider) -> bool:
+    """Return whether a request may wait for a place or a pause, or its target is chosen by measurement."""
     table = snapshot.targets
-    return bool(
-        provider.keys
-        or provider.entry.concurrency is not None
-        or target.model in table.retries
-        or target.model in table.measured
-    )
+    return provider.entry.concurrency is not None or target.model in table.retries or target.model in table.measured

@@ -171,13 +171,15 @@ def check_address(caller: Caller, request: RequestLine, server: ServerConfig) ->
 
 def record_request(ended: EndedRequest) -> None:
     """Count a request in the metrics, and write it to the usage ledger and the access log."""
-    gate, call, request, server = ended.gate, ended.call, ended.request, ended.snapshot.config.server
+    gate, call = ended.gate, ended.call
+    request, server = ended.request, ended.snapshot.config.server
     seconds = time.monotonic() - ended.started
     if call is None:
         caller, meter, progress, charge, headers = NO_CALLER, Meter(), Progress(), Charge(), NO_HEADERS
         model, operation, target = "", ended.operation, NO_TARGET
     else:
-        caller, meter, progress, charge, model = call.caller, call.meter, call.progress, call.charge, call.model
+        caller, model = call.caller, call.model
+        meter, progress, charge = call.meter, call.progress, call.charge
         known = ended.ledger_headers
         headers = select_headers(call.headers) if known is None else known
         operation = call.operation or ended.operation  # images, for generateContent at a model for images

@@ -22,7 +22,7 @@ from tornado_gate.ledger.costs import format_usd
 from tornado_gate.pipeline.auth import PLAIN_NAMES
 from tornado_gate.pipeline.direct import DirectAttempt, may_begin
 from tornado_gate.pipeline.model_names import find_plain_name
-from tornado_gate.pipeline.plans import Plan
+from tornado_gate.pipeline.plans import Others, Plan, TargetChoice
 from tornado_gate.pipeline.pricing import quote_answer
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers import common
@@ -33,17 +33,21 @@ from tornado_gate.server.handlers.known_heads import KnownHead, remember_head
 from tornado_gate.server.services import Services
 from tornado_gate.streams.events import join_frames
 from tornado_gate.streams.passthrough import EVENTS
-from tornado_gate.types import Call, Caller, Reply, WireRequest
+from tornado_gate.types import NO_TARGET, Call, Caller, Reply, WireRequest
 from tornado_gate.types.call import LazyExitStack
 
 _UNKNOWN: Any = object()
 
 
 class DirectAnswerHandler(AnswerHandler):
-    """An `AnswerHandler` that begins without a task. `attempt` is set until its response is whole or a task goes on with it."""
+    """An `AnswerHandler` that begins without a task. `attempt` is set until its response is whole or a task goes on with it.
+
+    `others` are the targets to try if the attempt fails.
+    """
 
     known: KnownHead | None = None
     attempt: DirectAttempt | None = None
+    others: Others | None = None
     _pings: KeepAliveWriter | None = None  # set while a stream is open
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
@@ -82,7 +86,9 @@ class DirectAnswerHandler(AnswerHandler):
             return False
         try:
             body = json_body.load_object(raw)
-            plan = self._find_plan(known, body)
+            plan: Any = self._find_plan(known, body)
+            if plan.__class__ is not Plan:
+                plan = self._choose_target(known, plan)
         except GateError:
             return False  # the code that sends the error raises it again
         if plan is None:
@@ -117,12 +123,20 @@ class DirectAnswerHandler(AnswerHandler):
             self._go_on()
         return True
 
-    def _find_plan(self, known: KnownHead, body: Mapping[str, Any]) -> Plan | None:
+    def _choose_target(self, known: KnownHead, choice: TargetChoice | None) -> Plan | None:
+        """Return the plan for one of several targets. Raises GateError."""
+        chosen = None if choice is None else choice.choose(self.gate.health, known.caller.account)
+        if chosen is None:
+            return None
+        plan, self.others = chosen
+        return plan
+
+    def _find_plan(self, known: KnownHead, body: Mapping[str, Any]) -> Plan | TargetChoice | None:
         """Return the plan for the model that the request names. Raises GateError."""
         if known.has_plain_model and PLAIN_NAMES.issuperset(body):
             model = body.get("model")
             if type(model) is str:
-                plan: Plan | None = known.plans.get(model, _UNKNOWN)
+                plan: Plan | TargetChoice | None = known.plans.get(model, _UNKNOWN)
                 if plan is not _UNKNOWN:
                     return plan
         matched = known.matched
@@ -164,6 +178,9 @@ class DirectAnswerHandler(AnswerHandler):
         if attempt is None:
             return super().answer()
         self.attempt = None
+        if self.others is not None and self.call is not None:
+            attempt.others, self.others = self.others, None
+            self.call = self.call.replace(target=NO_TARGET)  # until one of its targets has answered
         return self.send_answer(attempt.run, attempt.closing)
 
     def interrupt(self, error: GateError) -> None:

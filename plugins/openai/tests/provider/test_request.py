@@ -250,14 +250,6 @@ def test_another_key_or_other_headers_of_the_same_entry_are_not_mixed_up(call: M
         assert sent(headers={"x-team": "b"}) == ("Bearer one", "b")
 
 
-def test_headers_that_were_changed_in_place_are_seen(call: MakeCall) -> None:
-    own = {"x-team": "a"}
-    used = call(headers=own)
-    plugin.translate_request(used, verbatim(RAW))
-    own["x-team"] = "b"
-    assert plugin.translate_request(used, verbatim(RAW)).headers["x-team"] == "b"
-
-
 def test_the_facts_of_an_entry_never_show_the_key(call: MakeCall) -> None:
     used = call(api_key="top-secret-key")
     plugin.translate_request(used, verbatim(RAW))
