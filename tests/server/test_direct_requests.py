@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from tests.support import front
@@ -21,9 +20,9 @@ from tests.support.direct import (
     echo,
     make_head,
     make_request,
+    read_error,
     serving,
 )
-from tests.support.front import Answer
 from tests.support.gates import model
 from tornado_gate.config.model import CorsConfig, LimitsConfig
 from tornado_gate.config.routing import RetriesConfig
@@ -40,10 +39,6 @@ def play(folder: Path, test: Play, script: Any = None, **rest: Any) -> None:
             await test(stage)
 
     front.run("httptools", check())
-
-
-def read_error(answer: Answer) -> tuple[int, str]:
-    return answer.status, orjson.loads(answer.body)["error"]["code"]
 
 
 def last_length(stage: Stage) -> tuple[str, str]:

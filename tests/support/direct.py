@@ -115,6 +115,10 @@ def make_request(ask: str = "hi", *fields: str, key: str = ALICE, **members: Any
     return make_head(len(body), *fields, key=key) + body
 
 
+def read_error(answer: front.Answer) -> tuple[int, str]:
+    return answer.status, orjson.loads(answer.body)["error"]["code"]
+
+
 @dataclass
 class Stage:
     """The running gateway. `entries` are the recorded requests.

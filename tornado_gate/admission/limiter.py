@@ -114,6 +114,22 @@ class Limiter:
         self._metrics.count_refusal(refusal.exceeded["bound"], refusal.exceeded["subject"])
         raise refusal
 
+    def try_reserve(
+        self, bounds: tuple[Bound, ...], amounts: Sequence[int]
+    ) -> tuple[Reservation, Sequence[Level]] | None:
+        """Reserve like `reserve`, without waiting. Return None, without an effect, if that is impossible or a bound refuses."""
+        if self.remote is not None:
+            return None
+        began = time.perf_counter()
+        try:
+            outcome = self.local.try_reserve(bounds, amounts)
+        except StoreUnavailable:
+            return None
+        if outcome is None or outcome.moment is None:
+            return None
+        self._metrics.observe_store(self.local.name, time.perf_counter() - began)
+        return Reservation(bounds, list(amounts), outcome.moment, self.local), outcome.levels
+
     async def _reserve_in(
         self, store: Store, bounds: tuple[Bound, ...], amounts: Sequence[int], least: Sequence[int]
     ) -> tuple[Outcome, Sequence[int]]:

@@ -11,7 +11,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -96,42 +96,48 @@ class Admission:
         Raises RateLimited if a bound of the caller, of the requested model or of the gateway rejects the request.
         """
         charge = call.charge
-        reservations = charge.reservations
-        requested = self._find_requested(call.model)
-        of_request = self._list_unreserved(call, requested, reservations)
-        of_target = self._of_providers.get(target.provider, NO_BOUNDS)
-        if target.model != (requested[0].subject if requested else call.model):
-            of_target += self._of_models.get(target.model, NO_BOUNDS)
+        of_request, of_target = self._list_bounds_at(call, target)
         bounds = of_request + of_target
         if not bounds:
-            if reservations is not None:
-                reservations.has_begun = False
+            if charge.reservations is not None:
+                charge.reservations.has_begun = False
             return None
-        if estimate is None:
-            estimate = USUAL_ANSWER
         price = prices.find_price(target.provider, target.upstream_model)
-        least, amounts = self._estimate_amounts(bounds, charge, target, price, estimate)
+        least, amounts = self._estimate_amounts(bounds, charge, target, price, estimate or USUAL_ANSWER)
         try:
             reservation, levels = await self.limiter.reserve(bounds, amounts, least)
         except RateLimited as error:
             subject = error.exceeded["subject"]
-            if subject == "provider" or (subject == "model" and not requested):
+            if subject == "provider" or (subject == "model" and not self._find_requested(call.model)):
                 return error
             raise
-        count = len(of_request)
-        reservations = reservations or Reservations()
-        if count:
-            reservations.of_request.append(
-                Reservation(bounds[:count], reservation.amounts[:count], reservation.moment, reservation.store)
-            )
-        if of_target:
-            reservations.of_target = Reservation(
-                of_target, reservation.amounts[count:], reservation.moment, reservation.store
-            )
-        reservations.levels = find_lowest(levels, reservations.levels)
-        reservations.has_begun = False
-        charge.reserve(reservations)
+        _note_reservation(charge, reservation, levels, len(of_request))
         return None
+
+    def try_enter(self, prices: PriceTable, call: Call, target: Target, estimate: Estimate | None) -> bool:
+        """Reserve like `enter`, for a request without reservations, and without waiting.
+
+        Return False, without an effect, if that is impossible, or if a bound refuses.
+        """
+        of_request, of_target = self._list_bounds_at(call, target)
+        bounds = of_request + of_target
+        if not bounds:
+            return True
+        price = prices.find_price(target.provider, target.upstream_model)
+        _, amounts = self._estimate_amounts(bounds, call.charge, target, price, estimate or USUAL_ANSWER)
+        reserved = self.limiter.try_reserve(bounds, amounts)
+        if reserved is None:
+            return False
+        _note_reservation(call.charge, *reserved, len(of_request))
+        return True
+
+    def _list_bounds_at(self, call: Call, target: Target) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
+        """Return the bounds without a reservation that apply to the request anywhere, and those of the target only."""
+        requested = self._find_requested(call.model)
+        of_target = self._of_providers.get(target.provider, NO_BOUNDS)
+        if target.model != (requested[0].subject if requested else call.model):
+            of_target += self._of_models.get(target.model, NO_BOUNDS)
+        return self._list_unreserved(call, requested, call.charge.reservations), of_target
 
     def _list_unreserved(
         self, call: Call, requested: tuple[Bound, ...], reservations: Reservations | None
@@ -256,6 +262,19 @@ class Admission:
         if levels:
             description["bounds"] = [_describe_level(level) for level in levels]
         return description
+
+
+def _note_reservation(charge: Charge, reservation: Reservation, levels: Sequence[Level], count: int) -> None:
+    """Add a reservation to the charge of a request. Its first `count` bounds apply anywhere, the others at the target only."""
+    reservations = charge.reservations or Reservations()
+    bounds, amounts, moment, store = reservation.bounds, reservation.amounts, reservation.moment, reservation.store
+    if count:
+        reservations.of_request.append(Reservation(bounds[:count], amounts[:count], moment, store))
+    if count < len(bounds):
+        reservations.of_target = Reservation(bounds[count:], amounts[count:], moment, store)
+    reservations.levels = find_lowest(levels, reservations.levels)
+    reservations.has_begun = False
+    charge.reserve(reservations)
 
 
 def _describe_level(level: Level) -> Mapping[str, Any]:

@@ -262,19 +262,16 @@ class DirectAttempt:
         except BaseException as error:
             self._failure = None
             await end_failed(self._gate.health, self.call, error)
-            others = self.others
-            if others is None or self._has_begun() or not isinstance(error, GateError) or not error.retryable:
+            self._gate.admission.note_failure(self.call, error)
+            others, has_begun = self.others, self.pump is not None and self.pump.begun
+            if others is None or has_begun or not isinstance(error, GateError) or not error.retryable:
                 raise
             others.candidates.failure = error
         else:
-            if not self._has_begun():
+            if self.pump is None or not self.pump.begun:
                 note_begun(self._gate.health, answer.call, None, NO_NEEDS)
             return answer
         return await pipeline.answer_elsewhere(self._gate, self.call, self._wire, self.plan.wire_format, others)
-
-    def _has_begun(self) -> bool:
-        """Return whether the caller has got a part of a stream."""
-        return self.pump is not None and self.pump.begun
 
     async def _read_on(self, pump: StreamPump) -> PreparedAnswer:
         """Continue a stream that its pump has left."""

@@ -273,7 +273,10 @@ class ServerConnection(PacedProtocol):
         """
         server, held = self._server, self._held
         request = RequestConnection(self, self._context, head, server.done)
-        self._request, self._held, self._phase, self._deadline = request, rest, Phase.ANSWER, None
+        self._request = request
+        self._held = rest
+        self._phase = Phase.ANSWER
+        self._deadline = None
         delegate = server.application.take_again(request, head.headers.note, body)
         if delegate is None:
             self._request, self._held, self._phase = None, held, Phase.HEAD

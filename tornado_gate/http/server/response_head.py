@@ -37,6 +37,15 @@ def make_header_text(text: str) -> str:
     return replace_unprintable(text[:MAX_TEXT_LENGTH])
 
 
+def render_fields(headers: Iterable[tuple[str, str]]) -> str:
+    """Return the lines of headers. Values are cleaned. Raises ValueError for an invalid name."""
+    fields = list(headers)
+    for name, _ in fields:
+        if not _FIELD_NAME.fullmatch(name):
+            raise ValueError(f"Invalid name of a header: {name!r}")
+    return "".join(f"{name}: {clean_header_value(value)}\r\n" for name, value in fields)
+
+
 def render_head(code: int, reason: str, headers: Iterable[tuple[str, str]]) -> bytes:
     """Return the bytes of status line and headers. Values are cleaned. Raises ValueError for an invalid name of a header."""
     lines = [_render_status_line(code, reason), *map(": ".join, headers)]

@@ -15,10 +15,12 @@ from typing import Any, Literal
 from tornado.httputil import HTTPConnection
 from tornado.iostream import StreamClosedError
 
+from tornado_gate.admission.estimates import begin_charge, estimate_request, estimate_wire_tokens
 from tornado_gate.codec import json_body
 from tornado_gate.errors import GateError, InternalError
-from tornado_gate.http.server.response_head import is_clean_value
+from tornado_gate.http.server.response_head import is_clean_value, render_fields
 from tornado_gate.ledger.costs import format_usd
+from tornado_gate.pipeline import auth
 from tornado_gate.pipeline.auth import PLAIN_NAMES
 from tornado_gate.pipeline.direct import DirectAttempt, may_begin
 from tornado_gate.pipeline.model_names import find_plain_name
@@ -28,8 +30,9 @@ from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.answer import AnswerHandler, KeepAliveWriter, make_unread_error
 from tornado_gate.server.handlers.authenticated import EMPTY_MAPPING
-from tornado_gate.server.handlers.exchange import format_date_header
+from tornado_gate.server.handlers.exchange import capitalize_header_name, format_date_header
 from tornado_gate.server.handlers.known_heads import KnownHead, remember_head
+from tornado_gate.server.handlers.limit_headers import render_limit_headers
 from tornado_gate.server.services import Services
 from tornado_gate.streams.events import join_frames
 from tornado_gate.streams.passthrough import EVENTS
@@ -42,12 +45,13 @@ _UNKNOWN: Any = object()
 class DirectAnswerHandler(AnswerHandler):
     """An `AnswerHandler` that begins without a task. `attempt` is set until its response is whole or a task goes on with it.
 
-    `others` are the targets to try if the attempt fails.
+    `others` are the targets to try if the attempt fails. `limit_fields` are the lines of the response's head about limits.
     """
 
     known: KnownHead | None = None
     attempt: DirectAttempt | None = None
     others: Others | None = None
+    limit_fields = ""
     _pings: KeepAliveWriter | None = None  # set while a stream is open
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
@@ -82,8 +86,6 @@ class DirectAnswerHandler(AnswerHandler):
     def _begin(self, known: KnownHead, raw: bytes) -> bool:
         """Send the request to its upstream. Return False, without an effect, for a request without a plan, or with a fault."""
         gate = self.gate
-        if known.caller.bounds or gate.admission.is_active:
-            return False
         try:
             body = json_body.load_object(raw)
             plan: Any = self._find_plan(known, body)
@@ -111,16 +113,37 @@ class DirectAnswerHandler(AnswerHandler):
         call = self.services.calls.make_planned(
             self.snapshot.config, self.request_id, known, wire, closing, self.started, plan
         )
-        if not may_begin(gate, plan, call, wire):
+        if not may_begin(gate, plan, call, wire) or (
+            (known.caller.bounds or gate.admission.is_active) and not self._reserve(known, plan, call, wire)
+        ):
             self.parsed = body
             return False
-        self.wire, self.call, self.ledger_headers = wire, call, known.ledger_headers
+        self.wire = wire
+        self.call = call
+        self.ledger_headers = known.ledger_headers
         self.note_body(wire)
         gate.requests.begin(self.snapshot)
         gate.requests.running.add(self)
         attempt = self.attempt = DirectAttempt(gate, plan, call, wire, closing, self._on_answered)
         if not attempt.begin():
             self._go_on()
+        return True
+
+    def _reserve(self, known: KnownHead, plan: Plan, call: Call, wire: WireRequest) -> bool:
+        """Reserve what the request may use. Return False, without an effect, if that needs a wait, or if a limit refuses."""
+        admission, estimate = self.gate.admission, None
+        if admission.needs_estimate(call):
+            begin_charge(call, wire, None)
+            count = call.charge.estimate_prompt
+            tokens = estimate_wire_tokens(wire) if count is None else count()
+            operations = auth.filter_operations(known.caller, wire.route.operations)
+            estimate = estimate_request(operations[0], wire.route, wire.json, tokens)
+        if not admission.try_enter(self.snapshot.prices, call, plan.target, estimate):
+            return False
+        reservations = call.charge.reservations
+        if reservations is not None:
+            fields = render_limit_headers(self.snapshot.formats, call, reservations.levels)
+            self.limit_fields = render_fields((capitalize_header_name(name), fields[name]) for name in fields)
         return True
 
     def _choose_target(self, known: KnownHead, choice: TargetChoice | None) -> Plan | None:
@@ -291,7 +314,7 @@ class DirectAnswerHandler(AnswerHandler):
         return (
             f"HTTP/1.1 200 OK\r\nX-Request-Id: {request_id}\r\nRequest-Id: {request_id}\r\n"
             "Cache-Control: private, no-store\r\nX-Content-Type-Options: nosniff\r\n"
-            f"Content-Type: {reply.content_type}\r\n{attempt.plan.response_head}{last_fields}\r\n\r\n"
+            f"Content-Type: {reply.content_type}\r\n{attempt.plan.response_head}{self.limit_fields}{last_fields}\r\n\r\n"
         )
 
     def _render_stream_head(self, attempt: DirectAttempt, reply: Reply) -> str | None:

@@ -322,12 +322,12 @@ class Exchange(HTTPMessageDelegate):
         self.status = status
 
     def set_header(self, name: str, value: str) -> None:
-        self.headers[_capitalize_header_name(name)] = value
+        self.headers[capitalize_header_name(name)] = value
 
     def set_headers(self, headers: Mapping[str, str]) -> None:
         """Set the headers of a reply or an error. Names are normalised, so that no header is sent twice."""
         for name, value in headers.items():
-            self.headers[_capitalize_header_name(name)] = value
+            self.headers[capitalize_header_name(name)] = value
 
     def write(self, chunk: bytes) -> Awaitable[None] | None:
         """Write a chunk of the body. Return an awaitable that ends when the caller can receive more, or None if it can now.
@@ -410,7 +410,7 @@ class Exchange(HTTPMessageDelegate):
 
 
 @lru_cache(1000)
-def _capitalize_header_name(name: str) -> str:
+def capitalize_header_name(name: str) -> str:
     """Return the name of a header in Tornado's spelling, such as ``X-Request-Id``."""
     return "-".join(word.capitalize() for word in name.split("-"))
 
