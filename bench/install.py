@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 
+from bench.peers.ours import PLUGINS
 from bench.side import PEERS, ROOT, SideFacts, fill_template, load_facts, make_search_path, make_template_values
 
 INSTALLED = ("ours", "earlier", "sglang", "smg", "portkey", "litellm")
@@ -33,11 +34,11 @@ def copy_source() -> None:
 
 
 def make_commands(side: SideFacts) -> list[list[str]]:
-    """Return the installation commands. Every plugin folder is a package of its own."""
+    """Return the installation commands. Each plugin is a distribution of its own."""
     made = [[fill_template(part, make_template_values()) for part in command] for command in side.install]
     if side.name == "ours":
         copy_source()
-        made[-1] += [str(one) for one in sorted((PEERS / "source" / "plugins").iterdir())]
+        made[-1] += [str(PEERS / "source" / "plugins" / name) for name in PLUGINS]
     return made
 
 

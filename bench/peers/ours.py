@@ -5,6 +5,8 @@ from __future__ import annotations
 from bench.side import SideFacts
 
 KEY = "bench-key-of-the-caller"
+PLUGINS = ("anthropic", "gemini", "local", "openai")
+"""The plugins that are installed: those of `earlier.py`, under their names of today. Others would need more space."""
 CONF = f"""
 server: {{port: $port, data_dir: $folder/var}}
 plugins: {{local: true, openai: true}}
