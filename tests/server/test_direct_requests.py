@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from tests.support import front
+from tests.support import front, raw
 from tests.support.direct import (
     ALICE,
     BOB,
@@ -237,5 +239,82 @@ def test_nothing_is_left_for_the_collector(tmp_path: Path) -> None:
             gc.set_debug(0)
             gc.garbage.clear()
             gc.enable()
+
+    play(tmp_path, test)
+
+
+def test_a_caller_who_waits_for_100_continue_gets_it_on_a_warm_connection(tmp_path: Path) -> None:
+    body = orjson.dumps({"model": "m", "ask": "hi"})
+    head = make_head(len(body), "Expect: 100-continue")
+
+    async def test(stage: Stage) -> None:
+        client = await stage.running.connect()
+        await client.send(make_request())
+        assert (await client.answer()).status == 200
+        for _ in range(2):
+            await client.send(head)
+            assert (await client.head()).status == 100
+            await client.send(body)
+            assert (await client.answer()).status == 200
+        await client.send(make_request())
+        assert (await client.answer()).status == 200
+        await client.close()
+
+    play(tmp_path, test)
+
+
+def test_a_chunked_body_on_a_warm_connection_is_read_to_its_end(tmp_path: Path) -> None:
+    body = orjson.dumps({"model": "m", "ask": "hi"})
+    head = make_head("").replace(b"Content-Length: \r\n", b"Transfer-Encoding: chunked\r\n")
+    chunks = b"%x\r\n%b\r\n%x\r\n%b\r\n0\r\n\r\n" % (5, body[:5], len(body) - 5, body[5:])
+
+    async def test(stage: Stage) -> None:
+        client = await stage.running.connect()
+        for request in (make_request(), head + chunks, head + chunks, make_request()):
+            await client.send(request)
+            answer = await client.answer()
+            assert (answer.status, orjson.loads(answer.body)) == (200, {"answer": "hello"})
+        await client.close()
+
+    play(tmp_path, test)
+
+
+@pytest.mark.parametrize("change", ["the provider stays", "the provider is removed"])
+def test_a_reload_during_an_attempt_leaves_it_its_configuration(tmp_path: Path, change: str) -> None:
+    """The pool of a removed provider stays open until the attempt has ended; `serving` checks that nothing is left."""
+
+    async def test(stage: Stage) -> None:
+        asked, may_answer = asyncio.Event(), asyncio.Event()
+
+        async def script(peer: raw.Peer) -> None:
+            while True:
+                await peer.request()
+                asked.set()
+                await may_answer.wait()
+                await peer.say(raw.answer(b'{"answer":"hello"}', Content_Type="application/json"))
+
+        client = await stage.running.connect()
+        await client.send(make_request())
+        assert (await client.answer()).status == 200
+        stage.upstream.script = script
+        for peer in stage.upstream.peers:
+            peer.hang_up()
+        await client.send(make_request())
+        await asked.wait()
+        if change == "the provider stays":
+            stage.reload(models={"m": model("m", "sender")})
+        else:
+            other = replace(stage.config.providers["sender"], name="other")
+            stage.reload(providers={"other": other}, models={"m": model("m", "other")})
+        may_answer.set()
+        answer = await client.answer()
+        assert (answer.status, answer.headers["X-Gate-Provider"]) == (200, "sender")
+        await client.send(make_request())
+        after = await client.answer()
+        assert (after.status, after.headers["X-Gate-Provider"]) == (
+            200,
+            "sender" if change == "the provider stays" else "other",
+        )
+        await client.close()
 
     play(tmp_path, test)
