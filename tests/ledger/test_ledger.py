@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import shutil
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import select
 
@@ -147,6 +151,70 @@ def test_nothing_is_lost_while_the_disk_is_full_too(
     assert ledger.flush()  # the first one may have spooled its row before the database was looked at again
     assert sorted(list_requests(database)) == ["r0", "r1", "r2", "r3"]
     assert metrics.rows.get("dropped", 0) == 0
+
+
+def list_segments(database: Database) -> list[Path]:
+    return list((database.data_dir / "ledger-spool").glob("*.rows"))
+
+
+@contextmanager
+def lock_tables(database: Database, dialect: str, address: str) -> Iterator[None]:
+    """Let every write of the database hang."""
+    if dialect == "sqlite":
+        connection = sqlite3.connect(database.data_dir / "gate.db", isolation_level=None)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            connection.execute("ROLLBACK")
+            connection.close()
+        return
+    with psycopg.connect(address) as other:
+        other.execute("LOCK TABLE usage IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+def test_rows_are_on_the_disk_within_a_second_while_the_database_hangs(
+    ledger: Ledger, database: Database, metrics: CountedMetrics, dialect: str, database_address: str
+) -> None:
+    ledger.add(make_entry("r0"))
+    assert ledger.flush()
+    with lock_tables(database, dialect, database_address):
+        began = time.monotonic()
+        for number in range(1, 4):
+            ledger.add(make_entry(f"r{number}"))
+            assert ledger.flush()
+            assert metrics.rows["spooled"] == number
+        assert time.monotonic() - began < 3 * ledger_module.HANG_SECONDS + 2
+        assert metrics.lag > 0
+        texts = [path.read_text("utf-8") for path in list_segments(database)]
+        assert [sum(f'"r{number}"' in text for text in texts) for number in range(4)] == [0, 1, 1, 1]
+    while metrics.lag:  # the write that hung ends first, and then the rows are read from the disk
+        assert ledger.flush()
+    ledger.add(make_entry("r4"))
+    assert ledger.flush()
+    assert list_requests(database) == [f"r{number}" for number in range(5)]
+    assert count_total(database) == 5
+    assert list_segments(database) == []
+
+
+def test_a_ledger_ends_while_the_database_hangs(
+    database: Database, metrics: CountedMetrics, dialect: str, database_address: str
+) -> None:
+    ledger = Ledger(database, database.data_dir, LedgerConfig(), metrics)
+    ledger.start()
+    with lock_tables(database, dialect, database_address):
+        ledger.add(make_entry("r0"))
+        asyncio.run(ledger.close())
+        assert metrics.rows == {"spooled": 1}
+    other = Ledger(database, database.data_dir, LedgerConfig(), metrics)
+    other.start()
+    assert other.flush()
+    while not list_requests(database):
+        assert other.flush()
+    asyncio.run(other.close())
+    assert list_requests(database) == ["r0"]
+    assert count_total(database) == 1
 
 
 def test_an_end_without_a_database_keeps_the_rows_for_the_next_start(

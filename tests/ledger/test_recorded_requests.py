@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -294,6 +295,31 @@ def test_a_process_that_is_killed_loses_at_most_its_last_interval(upstream: Upst
     rows, total = read_ledger(gateway, "")
     assert set(rows) - {"last"} == {f"r{number}" for number in range(10)}
     assert total == len(rows)
+
+
+def test_a_process_that_is_killed_while_the_database_hangs_loses_at_most_the_last_second(
+    upstream: Upstream, tmp_path: Path
+) -> None:
+    conf = CONF.format(url=upstream.url, key=KEY, database="", bodies="false")
+    gateway = Gateway.start(conf, tmp_path)
+    path, body = make_request("o", "local-chat", stream=False)
+    locked = sqlite3.connect(gateway.folder / "var" / "gate.db", isolation_level=None)
+    locked.execute("BEGIN IMMEDIATE")
+    with httpx.Client(base_url=gateway.url, trust_env=False, timeout=30) as client:
+        head = {"authorization": f"Bearer {KEY}"}
+        for number in range(10):
+            client.post(path, json=body, headers={**head, "x-request-id": f"r{number}"})
+        while 'tornado_gate_ledger_rows_total{result="spooled"} 10.0' not in client.get("/metrics").text:
+            pass
+    gateway.child.kill()
+    locked.execute("ROLLBACK")
+    locked.close()
+    (tmp_path / "again").mkdir()
+    again = Gateway.start(conf, tmp_path, "--data-dir", str(gateway.folder / "var"))
+    again.stop()
+    rows, total = read_ledger(gateway, "")
+    assert set(rows) == {f"r{number}" for number in range(10)}
+    assert total == 10
 
 
 def test_a_video_is_recorded_when_it_is_made(upstream: Upstream, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The ledger of a process. It takes entries from the event loop, and writes their rows in batches from its own thread.
 
 The event loop appends to a queue in memory and never waits. Every INTERVAL_SECONDS the thread writes the new entries:
-to the database, or to the spool on the disk while the database is away. A process that is killed loses at most the
-entries of the last interval. A process that stops normally loses no entry.
+to the database, or to the spool on the disk while the database is away or does not answer. A process that is killed loses
+at most the entries of the last second. A process that stops normally loses no entry.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
@@ -20,6 +22,7 @@ import sqlalchemy
 
 from tornado_gate.config.model import LedgerConfig
 from tornado_gate.database.engine import Database, DatabaseError
+from tornado_gate.ledger.database_thread import DatabaseHangs, DatabaseThread
 from tornado_gate.ledger.entries import MODEL_BYTES, RowMaker
 from tornado_gate.ledger.estimates import needs_estimate
 from tornado_gate.ledger.retention import Retention
@@ -42,6 +45,8 @@ MAX_KEPT_ROWS: Final = 10_000
 """Rows in memory while neither the database nor the disk accepts any: about 10 MB."""
 RETRY_SECONDS: Final = 2.0
 """Seconds until the database is tried again."""
+HANG_SECONDS: Final = 0.45
+"""Seconds until the rows of an unfinished write go to the spool too. With INTERVAL_SECONDS this is less than a second."""
 CLOSE_SECONDS: Final = 20.0
 SLICE_ROWS: Final = 100
 """The number of rows that are made before other threads get their turn: about half a millisecond."""
@@ -78,6 +83,7 @@ class Ledger:
         self._held = 0
         self._spool = Spool(data_dir, rules.spool_bytes)
         self._retention = Retention(database)
+        self._calls = DatabaseThread("ledger database")
         self._wake = threading.Event()
         self._ending = False
         self._turns = threading.Condition()
@@ -162,6 +168,7 @@ class Ledger:
             if ending and not self._entries:
                 self._give_up_kept()
                 self._spool.close()
+                self._calls.close()
                 return
 
     def _process_entries(self, ending: bool, *, is_due: bool) -> None:
@@ -181,7 +188,11 @@ class Ledger:
         self._metrics.set_lag(0.0 if self._lost_since is None else time.monotonic() - self._lost_since)
         self._report_overflow()
         if self._lost_since is None and not ending:
-            self._retention.run_if_due(self.rules)
+            self._delete_old_rows()
+
+    def _delete_old_rows(self) -> None:
+        with suppress(DatabaseHangs):  # the next write reports it, if it hangs too
+            self._calls.run(lambda: self._retention.run_if_due(self.rules), HANG_SECONDS)
 
     def _take_rows(self) -> None:
         """Make rows until BATCH_ROWS wait to be written. Mark each row that may be in the database already."""
@@ -213,12 +224,16 @@ class Ledger:
             return
         if self._lost_since is None:
             try:
-                written = self._write_rows(rows, may_repeat=any(repeats for _, repeats in taken))
-                self._metrics.count_rows("written", written)
+                self._count_written(rows, may_repeat=any(repeats for _, repeats in taken))
                 return
             except DatabaseError as error:
                 self._note_loss(error)
         self._spool_rows(rows)
+
+    def _count_written(self, rows: Sequence[StoredRow], *, may_repeat: bool) -> None:
+        """Write rows and count those that were new. Raises DatabaseError; rows of a write that hangs may be written later."""
+        written = self._calls.run(partial(self._write_rows, rows, may_repeat=may_repeat), HANG_SECONDS)
+        self._metrics.count_rows("written", written)
 
     def _write_rows(self, rows: Sequence[StoredRow], *, may_repeat: bool) -> int:
         """Write rows, and return how many were new. Rows that the database refuses are dropped. Raises DatabaseError."""
@@ -275,7 +290,8 @@ class Ledger:
     def _note_loss(self, error: DatabaseError) -> None:
         if self._lost_since is None:
             self._lost_since = time.monotonic()
-            log.error("the usage ledger cannot be written; rows are kept in the data directory: %s", error)
+            level = logging.WARNING if isinstance(error, DatabaseHangs) else logging.ERROR
+            log.log(level, "the usage ledger cannot be written; rows are kept in the data directory: %s", error)
         self._retry_at = time.monotonic() + RETRY_SECONDS
 
     def _count_dropped(self, number: int) -> None:
@@ -317,12 +333,15 @@ class Ledger:
 
     def _is_back(self) -> bool:
         try:
-            with self._database.read() as connection:
-                connection.execute(sqlalchemy.text("SELECT 1"))
+            self._calls.run(self._read_nothing, HANG_SECONDS)
         except DatabaseError as error:
             self._note_loss(error)
             return False
         return True
+
+    def _read_nothing(self) -> None:
+        with self._database.read() as connection:
+            connection.execute(sqlalchemy.text("SELECT 1"))
 
     def _replay_segment(self, segment: Path) -> None:
         rows: list[StoredRow] = []
@@ -336,4 +355,4 @@ class Ledger:
 
     def _replay_rows(self, rows: Sequence[StoredRow]) -> None:
         if rows:
-            self._metrics.count_rows("written", self._write_rows(rows, may_repeat=True))
+            self._count_written(rows, may_repeat=True)
