@@ -465,6 +465,31 @@ def test_a_valkey_without_memory_is_not_used_and_gets_returned_amounts_when_it_h
     asyncio.run(run())
 
 
+def test_a_change_for_which_the_script_fails_is_dropped_and_the_others_are_made(
+    valkey: Valkey, subject: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Otherwise the first one would be repeated for ever, and no other amount be returned."""
+
+    async def run() -> None:
+        store = RedisStore(valkey.url)
+        await store.start()
+        broken, sound = (make_bound(kind, subject, "concurrent_requests", 5) for kind in ("key", "team"))
+        for bound in (broken, sound):
+            assert await use(store, bound)
+        outcome = await store.reserve((sound,), [1])
+        assert outcome.moment is not None
+        valkey.command("SET", _make_name(broken), "text")
+        store.change((broken,), [-1], outcome.moment)
+        store.change((sound,), [-1], outcome.moment)
+        await settle(store)
+        assert not store._pending
+        assert [level.used for level in await store.read((sound,))] == [1]
+        assert "a change of 1 counters of limits is dropped: ResponseError: WRONGTYPE" in caplog.text
+        await store.close()
+
+    asyncio.run(run())
+
+
 def test_open_requests_are_counted_after_many_processes_were_killed(tmp_path: Path, subject: str) -> None:
     async def run() -> None:
         bound = make_bound("key", subject, "concurrent_requests", 150)

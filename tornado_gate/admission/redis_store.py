@@ -30,7 +30,7 @@ from tornado_gate.types.bounds import Moment
 
 try:
     from redis import asyncio as client
-    from redis.exceptions import NoScriptError, RedisError
+    from redis.exceptions import NoScriptError, RedisError, ResponseError
 except ImportError as error:
     message = "needs the package 'redis': install tornado-gate[redis]"
     raise ConfigError([(("limits", "store"), message)]) from error
@@ -54,7 +54,14 @@ _LETTERS: Final = {"requests": "w", "tokens": "w", OPEN: "o", PERIODS: "p"}
 _FIELDS: Final = dict(zip(PERIOD_NAMES, ("ud", "um", "td", "tm"), strict=True))
 _SCRIPT: Final = files("tornado_gate.admission").joinpath("redis.lua").read_text(encoding="utf-8")
 
+_PERMANENT: Final = ("ERR ", "WRONGTYPE ")
+"""The beginnings of errors of the script that it would raise again. Others end, such as OOM, READONLY and LOADING."""
+
 Change = tuple[Sequence[Bound], Sequence[int], Moment, str]
+
+
+class ScriptFailed(StoreUnavailable):
+    """The script has failed for its arguments, and would fail again."""
 
 
 class RedisStore:
@@ -216,7 +223,7 @@ class RedisStore:
                 if result.done():
                     continue
                 if isinstance(answer, Exception):
-                    result.set_exception(StoreUnavailable(f"{type(answer).__name__}: {answer}"))
+                    result.set_exception(_make_error(answer))
                 else:
                     result.set_result(answer)
 
@@ -285,9 +292,18 @@ class RedisStore:
             bounds, amounts, moment, lease = self._pending.popleft()
             try:
                 await self._run("change", bounds, amounts, (moment.day, moment.month, moment.clock), lease)
+            except ScriptFailed as error:
+                log.error("a change of %d counters of limits is dropped: %s", len(bounds), error)
             except StoreUnavailable:
                 self._pending.appendleft((bounds, amounts, moment, lease))
                 return  # `start` tries again
+
+
+def _make_error(answer: Exception) -> StoreUnavailable:
+    """Return the error for a command of a batch that has failed."""
+    is_permanent = isinstance(answer, ResponseError) and str(answer).startswith(_PERMANENT)
+    kind = ScriptFailed if is_permanent else StoreUnavailable
+    return kind(f"{type(answer).__name__}: {answer}")
 
 
 def _expire(limit: asyncio.Timeout, due: float) -> None:
