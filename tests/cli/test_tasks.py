@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream, answer
 from tornado_gate.cli import cli
-from tornado_gate.storage.files import MediaStore
+from tornado_gate.storage.media_folder import MediaFolder
 from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord, advance
 from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
@@ -92,7 +92,7 @@ class Desk:
 
     def video(self, size: int = 1000) -> VideoFile:
         """A file in the store of videos."""
-        videos = MediaStore(self.data / "videos", secret=b"", evicts=False)
+        videos = MediaFolder(self.data / "videos", secret=b"", evicts=False)
         kept = asyncio.run(videos.put(b"v" * size, "video/mp4"))
         return VideoFile(id=kept.id, media_type="video/mp4", size=size)
 

@@ -28,6 +28,7 @@ from tornado_gate.server.process.command_name import get_command_name
 
 if TYPE_CHECKING:
     from tornado_gate.config.model import Config
+    from tornado_gate.storage.files import MediaStore
     from tornado_gate.tasks.file_store import FileTaskStore
     from tornado_gate.tasks.record import TaskRecord
 
@@ -211,9 +212,9 @@ def show(conf_file: Path | None, data_dir: Path | None, id_: str, prompt: bool, 
 
     async def work(store: FileTaskStore, config: Config) -> dict[str, Any]:
         record = await _load_task(store, id_)
-        return describe_task_fully(
-            record, config.server.data_dir / "videos", await store.is_cancel_requested(id_), prompt
-        )
+        videos = open_video_store(config)
+        stored = {file.id for file in record.files if await videos.measure_file(file.id) is not None}
+        return describe_task_fully(record, videos.location, stored, await store.is_cancel_requested(id_), prompt)
 
     description = _run_with_store(conf_file, data_dir, work)
     if as_json:
@@ -341,11 +342,17 @@ def _parse_age(text: str) -> float:
         raise click.BadParameter(str(error), param_hint="--older-than") from None
 
 
+def open_video_store(config: Config) -> MediaStore:
+    """Open the store of finished videos, without its secret: no URL is signed."""
+    from tornado_gate.storage.media_stores import open_media_stores
+
+    return open_media_stores(config, b"unused").videos
+
+
 async def _prune_tasks(store: FileTaskStore, config: Config, age: float | None, dry_run: bool) -> PruneResult:
     from tornado_gate.errors import NotFound
-    from tornado_gate.storage.files import MediaStore
 
-    videos = MediaStore(config.server.data_dir / "videos", secret=b"")  # only deletes: no URLs are signed
+    videos = open_video_store(config)
     now = time.time()
     done, files, size = 0, 0, 0
     async for record in scan(store):
@@ -353,10 +360,10 @@ async def _prune_tasks(store: FileTaskStore, config: Config, age: float | None, 
         if not record.has_ended or until is None or until > now:
             continue
         for file in record.files:
-            before = _get_file_size(videos.folder / file.id)
+            before = await videos.measure_file(file.id)
             if not dry_run:
                 await videos.delete(file.id)
-            if before is not None and (dry_run or _get_file_size(videos.folder / file.id) is None):
+            if before is not None and (dry_run or await videos.measure_file(file.id) is None):
                 files, size = files + 1, size + before
         if not dry_run:
             try:
@@ -365,10 +372,3 @@ async def _prune_tasks(store: FileTaskStore, config: Config, age: float | None, 
                 continue
         done += 1
     return PruneResult(done, files, size)
-
-
-def _get_file_size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return None

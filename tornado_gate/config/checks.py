@@ -119,6 +119,7 @@ def _find_cross_key_faults(data: Data) -> Iterator[Fault]:
     yield from _find_unmatched_globs(data, models)
     yield from _find_default_faults(data.get("defaults") or {}, models)
     yield from _find_port_faults(data.get("server") or {})
+    yield from _find_media_faults(data.get("media") or {})
 
 
 def _find_target_faults(name: str, entry: Data, providers: KnownNames) -> Iterator[Fault]:
@@ -247,3 +248,10 @@ def _find_port_faults(server: Data) -> Iterator[Fault]:
             ("server", "metrics_port"),
             "must differ from server.port; remove the key to serve /metrics on server.port",
         )
+
+
+def _find_media_faults(media: Data) -> Iterator[Fault]:
+    if not media.get("store"):
+        for name in ("endpoint", "options", "secret", "redirect", "spool_bytes"):
+            if media.get(name):
+                yield ("media", name), "is for a bucket; set media.store, such as s3://bucket/prefix, or remove the key"

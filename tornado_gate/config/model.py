@@ -282,11 +282,31 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     file_bytes: int = 2 * 1024 * 1024 * 1024
 
 
+class BucketConfig(Value, frozen=True, kw_only=True):
+    """A bucket for the files that the gateway serves, which several nodes share.
+
+    `store` is its address (``s3://bucket/prefix``), `endpoint` that of its service, "" for the vendor's. `options` are
+    options of the client library. `secret` signs the addresses of files; "": a key that the bucket keeps. With
+    `redirect`, callers read files from the bucket. Files that are not uploaded yet may use `spool_bytes` of the disk.
+    """
+
+    store: str
+    endpoint: str = ""
+    options: Mapping[str, Secret] = field(default_factory=dict)
+    secret: Secret = Secret("")
+    redirect: bool = False
+    spool_bytes: int = 4 * 1024 * 1024 * 1024
+
+
 class MediaConfig(Value, frozen=True, kw_only=True):
-    """Files that the gateway serves: the maximum size of all together, and the lifetime of each in seconds."""
+    """Files that the gateway serves: the maximum size of all together, and the lifetime of each in seconds.
+
+    `bucket` None: they lie in folders below data_dir.
+    """
 
     max_bytes: int = MEDIA_BYTES
     seconds: float = MEDIA_SECONDS
+    bucket: BucketConfig | None = None
 
 
 class VideosConfig(Value, frozen=True, kw_only=True):

@@ -62,7 +62,8 @@ from tornado_gate.server.openapi.description import ApiDescription, DescriptionH
 from tornado_gate.server.services import MediaSweeper, Services
 from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
-from tornado_gate.storage.files import MediaStore, load_media_secret
+from tornado_gate.storage.files import MediaStore
+from tornado_gate.storage.media_stores import BucketReports, open_media_stores
 from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.tasks.engine import TaskEngine
@@ -280,15 +281,17 @@ def make_metrics_app(services: Services) -> Application:
     return GateApplication(services, {"/metrics": MetricsPortHandler})
 
 
-def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics) -> Services:
-    """Create the parts of a process that serves `config`."""
+def make_services(
+    config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics, media_secret: bytes = b""
+) -> Services:
+    """Create the parts of a process that serves `config`. `media_secret` signs the addresses of files in a bucket."""
     data_dir = config.server.data_dir
     gate = Gate(config, host, keystore, metrics)
     memory = SharedMemory(MemoryStore(data_dir))
-    media = MediaStore(data_dir / "media", secret=load_media_secret(data_dir))
+    media, videos = open_media_stores(config, media_secret, _make_bucket_reports(config, metrics))
     fetcher = StoredFileFetcher(media)
     fetcher.memory.report = partial(metrics.admission.set_shared, "fetched_files")
-    tasks = _make_task_service(config, gate, fetcher)
+    tasks = _make_task_service(config, gate, fetcher, videos)
     services = Services(
         gate=gate,
         calls=Calls(memory, fetcher, media),
@@ -317,9 +320,15 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     return services
 
 
-def _make_task_service(config: Config, gate: Gate, fetcher: Fetcher) -> TaskService:
+def _make_bucket_reports(config: Config, metrics: Metrics) -> BucketReports | None:
+    if config.media.bucket is None:
+        return None
+    bucket = metrics.add_bucket_metrics()
+    return BucketReports(bucket.count_failure, bucket.set_pending)
+
+
+def _make_task_service(config: Config, gate: Gate, fetcher: Fetcher, files: MediaStore) -> TaskService:
     data_dir = config.server.data_dir
-    files = MediaStore(data_dir / "videos", secret=load_media_secret(data_dir), address="/videos/", evicts=False)
     sender = WebhookSender(fetcher, WebhookSecretStore(data_dir))
     store = FileTaskStore(data_dir / "tasks")
     engine = TaskEngine(store, files, ProviderClient(gate, fetcher), config.videos, sender)

@@ -107,6 +107,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     host = PluginHost()
     first = check_plugins(config, host)
     log_warnings(first)
+    media_secret = prepare_media(config)
     if count > 1:
         load_pages()
         host.load_deferred_modules()  # before the fork, so that the processes share the memory
@@ -123,6 +124,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         scrubber=logging_.scrubber,
         listeners=listeners,
         board=board,
+        media_secret=media_secret,
     )
 
     address = format_address(server, listeners)
@@ -177,10 +179,19 @@ def check_plugins(config: Config, host: PluginHost) -> Snapshot:
         host.watchdog.stop()
 
 
+def prepare_media(config: Config) -> bytes:
+    """Check the bucket for files, if conf has one, and return the secret of their addresses. Raises ConfigError."""
+    if config.media.bucket is None:
+        return b""
+    from tornado_gate.storage.bucket_check import prepare_bucket
+
+    return prepare_bucket(config)
+
+
 class ServingProcess(Value, frozen=True, kw_only=True):
     """One serving process, run inside an event loop with the parts that `run` has prepared.
 
-    `board` None: there is no supervisor.
+    `board` None: there is no supervisor. `media_secret` signs the addresses of files in a bucket; b"": there is none.
     """
 
     path: Path | None
@@ -192,10 +203,11 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     scrubber: logs.Scrubber
     listeners: Listeners
     board: Board | None
+    media_secret: bytes
 
     async def serve(self, ready: Callable[[], None]) -> None:
         """Serve until a signal (`drain`), then drain. `ready` is called when the process serves."""
-        services = make_services(self.config, self.host, self.keystore, Metrics())
+        services = make_services(self.config, self.host, self.keystore, Metrics(), self.media_secret)
         journal = failure_log.FailureLog(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
         await services.start()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tornado_gate.telemetry.metrics.admission import AdmissionMetrics, LimitMetrics
+from tornado_gate.telemetry.metrics.bucket import BucketMetrics
 from tornado_gate.telemetry.metrics.flushing import Flusher
 from tornado_gate.telemetry.metrics.guards import GuardMetrics
 from tornado_gate.telemetry.metrics.labels import KnownLabels
@@ -38,6 +39,10 @@ class Metrics:
         self.tasks = TaskMetrics(series, labels)
         self.ledger = LedgerMetrics(series, labels)
         self.process = ProcessMetrics(series)
+
+    def add_bucket_metrics(self) -> BucketMetrics:
+        """Create the series of a bucket for files. Call it once, in a process that has one."""
+        return BucketMetrics(self._series)
 
     def set_known_names(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
         """Set the names in the configuration, the only ones used as labels. On a reload, series of removed names are deleted."""
