@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -212,8 +213,8 @@ def show(conf_file: Path | None, data_dir: Path | None, id_: str, prompt: bool, 
 
     async def work(store: FileTaskStore, config: Config) -> dict[str, Any]:
         record = await _load_task(store, id_)
-        videos = open_video_store(config)
-        stored = {file.id for file in record.files if await videos.measure_file(file.id) is not None}
+        async with open_video_store(config) as videos:
+            stored = {file.id for file in record.files if await videos.measure_file(file.id) is not None}
         return describe_task_fully(record, videos.location, stored, await store.is_cancel_requested(id_), prompt)
 
     description = _run_with_store(conf_file, data_dir, work)
@@ -342,33 +343,43 @@ def _parse_age(text: str) -> float:
         raise click.BadParameter(str(error), param_hint="--older-than") from None
 
 
-def open_video_store(config: Config) -> MediaStore:
+@asynccontextmanager
+async def open_video_store(config: Config) -> AsyncIterator[MediaStore]:
     """Open the store of finished videos, without its secret: no URL is signed."""
     from tornado_gate.storage.media_stores import open_media_stores
 
-    return open_media_stores(config, b"unused").videos
+    videos = open_media_stores(config, b"unused").videos
+    try:
+        yield videos
+    finally:
+        await videos.close()
 
 
 async def _prune_tasks(store: FileTaskStore, config: Config, age: float | None, dry_run: bool) -> PruneResult:
     from tornado_gate.errors import NotFound
 
-    videos = open_video_store(config)
     now = time.time()
-    done, files, size = 0, 0, 0
-    async for record in scan(store):
-        until = record.expires_at if age is None else (record.completed_at or record.updated_at) + age
-        if not record.has_ended or until is None or until > now:
-            continue
-        for file in record.files:
-            before = await videos.measure_file(file.id)
-            if not dry_run:
-                await videos.delete(file.id)
-            if before is not None and (dry_run or await videos.measure_file(file.id) is None):
-                files, size = files + 1, size + before
-        if not dry_run:
-            try:
-                await store.delete(record.id)
-            except NotFound:  # a server has just deleted it
+    done, sizes = 0, list[int]()
+    async with open_video_store(config) as videos:
+        async for record in scan(store):
+            until = record.expires_at if age is None else (record.completed_at or record.updated_at) + age
+            if not record.has_ended or until is None or until > now:
                 continue
-        done += 1
-    return PruneResult(done, files, size)
+            sizes += [size async for size in _delete_videos(videos, record, dry_run)]
+            if not dry_run:
+                try:
+                    await store.delete(record.id)
+                except NotFound:  # a server has just deleted it
+                    continue
+            done += 1
+    return PruneResult(done, len(sizes), sum(sizes))
+
+
+async def _delete_videos(videos: MediaStore, record: TaskRecord, dry_run: bool) -> AsyncIterator[int]:
+    """Delete the videos of a task, and yield the size of each that is gone; with `dry_run`, of each that would be."""
+    for file in record.files:
+        size = await videos.measure_file(file.id)
+        if not dry_run:
+            await videos.delete(file.id)
+        if size is not None and (dry_run or await videos.measure_file(file.id) is None):
+            yield size

@@ -44,6 +44,7 @@ CONTENT_SECONDS = 30.0
 LIST_SECONDS = 10.0
 """Time limit of one page of a listing."""
 AWAY_SECONDS = 5.0
+SETTLE_SECONDS = 0.2
 PART_BYTES = 8 * 1024 * 1024
 PARTS_AT_ONCE = 2
 SLOWEST_BYTES_PER_SECOND = 128 * 1024
@@ -96,6 +97,14 @@ def open_client(config: BucketConfig) -> Any:
     )
 
 
+async def _read_next(stream: Any, end: Any) -> Any:
+    """Return the next item of a stream of the library, or `end`. The library's awaitables do not work with `anext`."""
+    try:
+        return await stream.__anext__()
+    except StopAsyncIteration:
+        return end
+
+
 class Bucket:
     """The objects below the address of `config`. Raises MediaUnavailable if the bucket cannot be used.
 
@@ -128,7 +137,7 @@ class Bucket:
         )
         stream = result.stream(min_chunk_size=CHUNK_BYTES)
         while first < end:
-            chunk = await self._await(lambda: anext(stream, b""), CONTENT_SECONDS)
+            chunk = await self._await(lambda: _read_next(stream, b""), CONTENT_SECONDS)
             if not chunk:
                 raise EOFError("the object is shorter than its metadata says")
             first += len(chunk)
@@ -151,7 +160,7 @@ class Bucket:
     async def list_pages(self, folder: str) -> AsyncGenerator[list[ListedObject]]:
         """Yield all objects below `folder`, in pages."""
         stream = obstore.list(self._client, folder, chunk_size=LIST_PAGE)
-        while page := await self._call(lambda: anext(stream, ()), LIST_SECONDS):
+        while page := await self._call(lambda: _read_next(stream, ()), LIST_SECONDS):
             yield [ListedObject(entry["path"], entry["size"], entry["last_modified"].timestamp()) for entry in page]
 
     async def delete(self, keys: Sequence[str]) -> None:
@@ -167,6 +176,13 @@ class Bucket:
             METADATA_SECONDS,
         )
         return url
+
+    async def close(self) -> None:
+        """Wait until the library's threads have released the results of the last requests.
+
+        Otherwise they may abort an interpreter that is ending (github.com/PyO3/pyo3-async-runtimes/issues/40).
+        """
+        await asyncio.sleep(SETTLE_SECONDS)
 
     async def _call(self, start: Callable[[], Awaitable[T]], seconds: float) -> T:
         """Begin a request, unless the bucket is away, and await its result. Raises the errors of `_await`."""
@@ -226,7 +242,7 @@ class RawSteps:
 
     async def list(self, folder: str) -> None:
         async with asyncio.timeout(METADATA_SECONDS * 2):
-            await anext(obstore.list(self._client, folder), ())
+            await _read_next(obstore.list(self._client, folder), ())
 
     async def delete(self, key: str) -> None:
         async with asyncio.timeout(METADATA_SECONDS * 2):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -125,7 +126,7 @@ def _explain(config: BucketConfig, right: str, error: Exception) -> tuple[KeyPat
         return ("store",), f"the bucket does not exist, or the endpoint is not an object store: {cause}"
     if code in REFUSED_KEYS or isinstance(error, library.UnauthenticatedError):
         return ("options",) if config.options else ("store",), f"the object store refuses the credentials: {cause}"
-    if isinstance(error, library.PermissionDeniedError):
+    if isinstance(error, library.PermissionDeniedError) or "403 Forbidden" in cause:
         name = RIGHTS[config.store[:2]][right]
         return ("store",), f"the credentials lack the right to {right} objects: {name} ({code or 'status 403'})"
     if isinstance(error, TimeoutError) or "error sending request" in cause:
@@ -146,6 +147,8 @@ def main() -> None:
         json.dump({"key": [part for part in key if part != "media"], "fault": message}, sys.stdout)
     else:
         json.dump({"secret": secret.hex()}, sys.stdout)
+    sys.stdout.flush()
+    os._exit(0)  # the library's threads may abort an interpreter that is ending
 
 
 if __name__ == "__main__":

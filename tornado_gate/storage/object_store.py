@@ -103,6 +103,7 @@ class ObjectStore(MediaStore):
             await asyncio.wait(running, timeout=CLOSE_SECONDS)
         for task in running:
             task.cancel()
+        await self._bucket.close()
 
     # Writing
 
