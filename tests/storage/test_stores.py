@@ -189,6 +189,7 @@ async def test_a_store_that_keeps_its_files_refuses_new_ones_by_account(open_sto
         await store.make_room(2000, account="a")
     await store.put(DATA, "image/png", account="b")
     assert not any([await is_gone(store, file.id) for file in kept])
+    await store.close()
 
 
 @pytest.mark.gen_test
@@ -200,3 +201,4 @@ async def test_a_file_above_the_bound_is_refused_at_once(open_store: Open) -> No
     with pytest.raises(MediaFull):
         await store.put(iterate(LARGE), "video/mp4", account="b")
     assert not await is_gone(store, other.id)
+    await store.close()

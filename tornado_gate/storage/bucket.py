@@ -53,7 +53,7 @@ LIST_PAGE = 1000
 LONGEST_CAUSE = 300
 ENDPOINT_OPTIONS = {"s3": "endpoint", "gs": "base_url", "az": "endpoint"}
 
-_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>|\(code: (\w{1,60})\)")
 
 
 class StoredObject(NamedTuple):
@@ -259,7 +259,7 @@ class RawSteps:
 def get_code(error: Exception) -> str:
     """Return the error code of the object store, such as ``NoSuchBucket``; "" without one."""
     match = _CODE.search(str(error))
-    return match[1] if match else ""
+    return (match[1] or match[2]) if match else ""
 
 
 def describe_error(error: Exception) -> str:
@@ -269,7 +269,7 @@ def describe_error(error: Exception) -> str:
     lines = str(error).splitlines() or [type(error).__name__]
     cause = lines[0].partition("<?xml")[0].rstrip(" :-")[:LONGEST_CAUSE]
     code = get_code(error)
-    return f"{cause} ({code})" if code else cause
+    return f"{cause} ({code})" if code and code not in cause else cause
 
 
 def _unavailable_error() -> MediaUnavailable:

@@ -2,7 +2,6 @@
 
 The secret signs the addresses of files and hides accounts in their ids. An address that one node has signed is valid at
 the others only if they have the same secret. Without `media.secret` in conf it is the object SECRET_KEY of the bucket:
-whoever can read that object can read the files too, which is all that the secret allows. The first node writes it once.
 
 The check runs in a separate process (this module as a program), because the library's threads do not survive the forks of
 the gateway. It reads the configuration from its input and writes the result to its output, both as JSON.
@@ -21,7 +20,7 @@ from typing import Any
 from tornado_gate.config.faults import FileFaults, KeyPath
 from tornado_gate.config.model import BucketConfig, Config, Secret
 from tornado_gate.errors import ConfigError
-from tornado_gate.storage.files import load_media_secret
+from tornado_gate.storage.files import load_media_secret, save_media_secret
 
 CHECK_SECONDS = 60.0
 SECRET_KEY = "signing-secret"
@@ -60,7 +59,10 @@ def prepare_bucket(config: Config) -> bytes:
     result = _run_check(question)
     if "fault" in result:
         raise FileFaults([(("media", *result["key"]), str(result["fault"]))], config.path, config.lines)
-    return bytes.fromhex(result["secret"])
+    secret = bytes.fromhex(result["secret"])
+    if not bucket.secret:
+        save_media_secret(config.server.data_dir, secret)
+    return secret
 
 
 def _run_check(question: dict[str, Any]) -> dict[str, Any]:
@@ -126,7 +128,7 @@ def _explain(config: BucketConfig, right: str, error: Exception) -> tuple[KeyPat
         return ("store",), f"the bucket does not exist, or the endpoint is not an object store: {cause}"
     if code in REFUSED_KEYS or isinstance(error, library.UnauthenticatedError):
         return ("options",) if config.options else ("store",), f"the object store refuses the credentials: {cause}"
-    if isinstance(error, library.PermissionDeniedError) or "403 Forbidden" in cause:
+    if isinstance(error, library.PermissionDeniedError) or code == "AccessDenied" or "403 Forbidden" in cause:
         name = RIGHTS[config.store[:2]][right]
         return ("store",), f"the credentials lack the right to {right} objects: {name} ({code or 'status 403'})"
     if isinstance(error, TimeoutError) or "error sending request" in cause:

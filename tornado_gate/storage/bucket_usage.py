@@ -1,6 +1,6 @@
 """The bytes that each account holds in a folder of a bucket, which all nodes fill.
 
-They come from listings of the bucket, and from the uploads of this process since its last listing. So a process knows
+They come from listings of the bucket, and from the uploads of this process. So a process knows
 its own files immediately, and files of other processes after their next listing: the bound of all nodes together is
 exceeded by at most what the others store within LISTED_SECONDS. Large folders are listed more rarely, so that listing
 takes at most one hundredth of the time.
@@ -45,6 +45,7 @@ class BucketUsage:
         self._open_listings: list[Counter[str]] = []
         self._has_changed = False
         self.held: Counter[str] = Counter()
+        self.reserved: Counter[str] = Counter()
         self.is_listed = False
 
     @property
@@ -53,10 +54,28 @@ class BucketUsage:
         return time.monotonic() >= (self._next_listing if self._has_changed else self._next_unused_listing)
 
     def add(self, owner: str, size: int) -> None:
-        """Count a file that this process stores, before its upload."""
+        """Count a file that this process has uploaded."""
         for held in (self.held, *self._open_listings):
             held[owner] += size
         self._has_changed = True
+
+    def reserve(self, owner: str, size: int) -> None:
+        """Count a file until `release`, because no listing contains it before its upload has ended."""
+        self.reserved[owner] += size
+
+    def release(self, owner: str, size: int) -> None:
+        """End a reservation, after the call of `add` if the file is uploaded."""
+        self.reserved[owner] -= size
+        if not self.reserved[owner]:
+            del self.reserved[owner]
+
+    def count_all(self) -> int:
+        """Return the bytes of all owners."""
+        return self.held.total() + self.reserved.total()
+
+    def count_held(self, owner: str) -> int:
+        """Return the bytes of an owner."""
+        return self.held[owner] + self.reserved[owner]
 
     async def refresh(self, may_have_expired: Callable[[float], bool]) -> list[str]:
         """List the folder. Return the keys of objects that may have expired by the time of their upload.
@@ -84,7 +103,7 @@ class BucketUsage:
                 for entry in self._iterate_own(page):
                     by_owner.setdefault(entry.owner, []).append(entry)
                     held[entry.owner] += entry.size
-        excess = held.total() + needed - max_bytes
+        excess = self.count_all() + needed - max_bytes
         if excess <= 0:
             return []
         evicted: list[_OwnedObject] = []
@@ -96,7 +115,13 @@ class BucketUsage:
             evicted.append(entry)
             return True
 
-        evict(excess + int(max_bytes * EVICTED_PART), held + Counter({writer: needed}), list_objects, remove, writer)
+        evict(
+            excess + int(max_bytes * EVICTED_PART),
+            held + self.reserved + Counter({writer: needed}),
+            list_objects,
+            remove,
+            writer,
+        )
         for entry in evicted:
             self.held[entry.owner] -= entry.size
         return [entry.key for entry in evicted]

@@ -119,6 +119,17 @@ def load_media_secret(data_dir: Path) -> bytes:
         return secrets.token_bytes(SECRET_BYTES)
 
 
+def save_media_secret(data_dir: Path, secret: bytes) -> None:
+    """Replace the secret in `data_dir` by that of all nodes. A failure is logged. Blocks on the disk."""
+    path = data_dir / SECRET_FILE
+    try:
+        if path.read_bytes() != secret:
+            with os.fdopen(open_private(path, os.O_CREAT | os.O_RDWR | os.O_TRUNC), "wb") as file:
+                file.write(secret)
+    except OSError as error:
+        log.error("cannot use %s: %s. Check server.data_dir.", path, error)
+
+
 class MediaStore(ABC):
     """The interface of a store: its files have together at most `max_bytes`, and each is kept for `seconds`.
 
@@ -128,6 +139,8 @@ class MediaStore(ABC):
 
     sweep_seconds: float = SWEEP_SECONDS
     """The interval at which `sweep` is called."""
+    is_shared: bool = False
+    """Whether several nodes share the files."""
 
     def __init__(
         self,

@@ -15,8 +15,9 @@ import asyncio
 import base64
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from tornado_gate.account_shares import may_hold
@@ -46,7 +47,7 @@ RETRY_SECONDS = 5.0
 UPLOAD_WAIT_SECONDS = 20.0
 """The time for which `put` waits for an upload; a large file continues after it."""
 LISTING_WAIT_SECONDS = 20.0
-"""The time for which `put` waits for a listing of the bucket."""
+"""The time for which a request waits for a listing of the bucket, or for an eviction."""
 UPLOADS_AT_ONCE = 4
 CLOSE_SECONDS = 5.0
 REDIRECT_SECONDS = 3600.0
@@ -62,6 +63,7 @@ class ObjectStore(MediaStore):
     """
 
     sweep_seconds = RETRY_SECONDS
+    is_shared = True
 
     def __init__(
         self,
@@ -78,8 +80,9 @@ class ObjectStore(MediaStore):
         self._redirects = redirects
         self._on_pending = on_pending
         self._folder = self.address.lstrip("/")
-        self._usage = BucketUsage(bucket, self._folder, FileIds(self._secret))
-        self._listing = asyncio.Lock()
+        self._ids = FileIds(self._secret)
+        self._usage = BucketUsage(bucket, self._folder, self._ids)
+        self._shared: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(UPLOADS_AT_ONCE)
         self._uploads: dict[str, asyncio.Task[bool]] = {}
         self._deletions: set[asyncio.Task[None]] = set()
@@ -101,7 +104,7 @@ class ObjectStore(MediaStore):
         running = [*self._uploads.values(), *self._deletions]
         if running:
             await asyncio.wait(running, timeout=CLOSE_SECONDS)
-        for task in running:
+        for task in [*running, *self._shared.values()]:
             task.cancel()
         await self._bucket.close()
 
@@ -111,7 +114,7 @@ class ObjectStore(MediaStore):
         if size > self.largest_file_bytes:
             raise file_too_large_error(self.largest_file_bytes)
         await self._spool.make_room(size, account=account)
-        await self._admit(digest_account(account), size)
+        await self._admit(digest_account(account), size, reserves=False)
 
     async def put(
         self, chunks: AsyncIterator[bytes] | bytes, media_type: str, name: str = "", *, account: str = ""
@@ -120,39 +123,60 @@ class ObjectStore(MediaStore):
         owner = digest_account(account)
         try:
             await self._admit(owner, kept.size)
-            self._usage.add(owner, kept.size)
-            await self._wait_for_upload(self._start_upload(kept.id))
+            upload = self._start_upload(kept.id)
+            upload.add_done_callback(lambda _: self._usage.release(owner, kept.size))
+            await self._wait_for_upload(upload)
         except BaseException:
             self._delete_soon(kept.id)
             raise
         return kept
 
-    async def _admit(self, owner: str, size: int) -> None:
-        """Check that an owner may store `size` bytes, and evict files for them. Raises MediaFull.
+    async def _admit(self, owner: str, size: int, *, reserves: bool = True) -> None:
+        """Check that an owner may store `size` bytes, evict files for them, and reserve them. Raises MediaFull.
 
-        A bucket that does not respond in time admits: the file stays in the spool, which has a limit.
+        A bucket that does not respond admits: the file stays in the spool, which has a limit.
         """
         if size > self.max_bytes:
             raise media_full_error()
-        with suppress(MediaUnavailable, TimeoutError):
-            async with asyncio.timeout(LISTING_WAIT_SECONDS), self._listing:
-                if not self._usage.is_listed:
-                    await self._refresh_usage()
-                if self._has_room(owner, size):
-                    return
-                if self.evicts:
-                    await self._delete_objects(await self._usage.choose_evicted(self.max_bytes, size, owner))
-                else:
-                    await self._refresh_usage()  # other nodes may have deleted files
-                if not self._has_room(owner, size):
-                    log.warning("the folder %s of the bucket has no room for more files of one account", self._folder)
-                    raise media_full_error()
+        with suppress(MediaUnavailable):
+            await self._await_room(owner, size)
+        if reserves:
+            self._usage.reserve(owner, size)
+
+    async def _await_room(self, owner: str, size: int) -> None:
+        """Return when there is room, or when it takes too long to evict files. Raises MediaFull, MediaUnavailable."""
+        if not self._usage.is_listed:
+            await self._share("listing", self._refresh_usage)
+        for _ in range(2):  # the first may have been for the file of another request
+            if self._has_room(owner, size):
+                return
+            make_room = partial(self._evict, owner, size) if self.evicts else self._refresh_usage
+            if not await self._share("room", make_room):
+                break
+        if not self.evicts and not self._has_room(owner, size):
+            log.warning("%s has no room for more files of one account", self.location)
+            raise media_full_error()
+
+    async def _share(self, name: str, begin: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Wait for work that all requests share, but not for longer than LISTING_WAIT_SECONDS. Return whether it has ended."""
+        work = self._shared.get(name)
+        if work is None:
+            work = self._shared[name] = asyncio.create_task(begin())
+            work.add_done_callback(lambda ended: self._shared.pop(name) and (ended.cancelled() or ended.exception()))
+        await asyncio.wait([work], timeout=LISTING_WAIT_SECONDS)
+        if not work.done():
+            return False
+        work.result()
+        return True
+
+    async def _evict(self, owner: str, size: int) -> None:
+        await self._delete_objects(await self._usage.choose_evicted(self.max_bytes, size, owner))
 
     def _has_room(self, owner: str, size: int) -> bool:
-        held = self._usage.held
+        usage = self._usage
         if self.evicts:
-            return held.total() + size <= self.max_bytes
-        return may_hold(size, held[owner], held.total(), self.max_bytes)
+            return usage.count_all() + size <= self.max_bytes
+        return may_hold(size, usage.count_held(owner), usage.count_all(), self.max_bytes)
 
     # Uploading
 
@@ -171,6 +195,7 @@ class ObjectStore(MediaStore):
         try:
             async with self._slots, self._spool.open_for_reading(file_id) as (kept, _):
                 await self._bucket.upload(key, self._spool.folder / file_id, kept.size, _encode_attributes(kept))
+            self._usage.add(self._ids.read_owner(file_id), kept.size)
             await self._spool.delete(file_id)
         except NotFound:
             return True  # it has expired or was deleted
@@ -186,16 +211,16 @@ class ObjectStore(MediaStore):
         files = await asyncio.to_thread(self._spool.list_files)
         self._on_pending(sum(size for _, size in files))
         with suppress(MediaUnavailable):
-            for file_id, size in files:
+            for file_id, _ in files:
                 if file_id not in self._uploads and not await asyncio.to_thread(self._spool.is_in_use, file_id):
-                    await self._upload_again(file_id, size)
+                    await self._upload_again(file_id)
             if self._usage.is_due:
                 await self._refresh_usage()
 
-    async def _upload_again(self, file_id: str, size: int) -> None:
+    async def _upload_again(self, file_id: str) -> None:
         """Upload a file that an earlier attempt, or another process, may have uploaded. Raises MediaUnavailable."""
         stored = await self._bucket.find(self._folder + file_id)
-        if stored is not None and stored.size == size:
+        if stored is not None and stored.size == await self._spool.measure_file(file_id):
             await self._spool.delete(file_id)
         elif not await asyncio.shield(self._start_upload(file_id)):
             raise MediaUnavailable("The upload failed.")
