@@ -1,4 +1,4 @@
-"""An emulator of S3 in a process of its own (moto); it can be killed, stopped for a while, and started again on its port."""
+"""An emulator of S3 in a separate process (moto); it can be killed, stopped for a while, and started again on its port."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class S3:
         self.client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
 
     def kill(self) -> None:
-        """End it at once, with all objects."""
+        """End it immediately, with all objects."""
         self._child.kill()
 
     def hang(self) -> None:
-        """Stop it: connections stay open, and nothing is answered."""
+        """Stop it: connections stay open without responses."""
         os.kill(self._child.process.pid, signal.SIGSTOP)
 
     def go_on(self) -> None:

@@ -84,7 +84,7 @@ def _run_check(question: dict[str, Any]) -> dict[str, Any]:
 
 
 async def check_bucket(config: BucketConfig, own_secret: bytes) -> bytes:
-    """Write, read, list and delete a small object. Return the secret; `own_secret` becomes it if the bucket has none.
+    """Write, read, list and delete a small object. Return the secret; If the bucket does not have one yet, it becomes `own_secret`.
 
     Raises ConfigError with keys below ``media``.
     """

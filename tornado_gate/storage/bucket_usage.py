@@ -1,7 +1,7 @@
 """The bytes that each account holds in a folder of a bucket, which all nodes fill.
 
-They come from listings of the bucket, and from the uploads of this process. So a process knows
-its own files immediately, and files of other processes after their next listing: the bound of all nodes together is
+They come from listings of the bucket, and from the uploads of this process. So a process counts
+its own files immediately, and files of other processes after its next listing: the bound of all nodes together is
 exceeded by at most what the others store within LISTED_SECONDS. Large folders are listed more rarely, so that listing
 takes at most one hundredth of the time.
 """

@@ -36,7 +36,7 @@ VIDEO_PATH = "/videos/"
 SWEEP_SECONDS = 3600.0
 """The interval at which expired files are deleted; a new file that needs space deletes them earlier."""
 CHUNK_BYTES = 256 * 1024
-"""The largest chunk in which files are read."""
+"""The size of the chunks in which files are read."""
 LONGEST_NAME = 200
 MAX_METADATA_BYTES = 1024
 """Upper bound of the size of a file's metadata."""
@@ -83,12 +83,12 @@ class ReadableFile(Protocol):
     """Interface of the open file that `MediaStore.open_for_reading` yields."""
 
     async def read(self) -> bytes:
-        """Return the whole content. Raises MediaUnavailable, and EOFError if the file is shorter than its metadata says."""
+        """Return the whole content. Raises NotFound, MediaUnavailable."""
 
     def read_range(self, first: int, end: int) -> AsyncGenerator[bytes]:
-        """Yield the bytes from `first` to before `end` in chunks of at most CHUNK_BYTES. Raises the errors of `read`.
+        """Yield the bytes from `first` to before `end` in chunks of about CHUNK_BYTES.
 
-        Close the iterator if it is not read to its end.
+        Raises NotFound, MediaUnavailable, and EOFError if the file ends early. Close the iterator if it is not read to its end.
         """
 
 
@@ -120,7 +120,7 @@ def load_media_secret(data_dir: Path) -> bytes:
 
 
 def save_media_secret(data_dir: Path, secret: bytes) -> None:
-    """Replace the secret in `data_dir` by that of all nodes. A failure is logged. Blocks on the disk."""
+    """Replace the secret in `data_dir` by the secret of all nodes. A failure is logged. Blocks on the disk."""
     path = data_dir / SECRET_FILE
     try:
         if path.read_bytes() != secret:
@@ -139,8 +139,6 @@ class MediaStore(ABC):
 
     sweep_seconds: float = SWEEP_SECONDS
     """The interval at which `sweep` is called."""
-    is_shared: bool = False
-    """Whether several nodes share the files."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ class BucketReports(NamedTuple):
 
 
 def open_media_stores(config: Config, secret: bytes = b"", reports: BucketReports | None = None) -> MediaStores:
-    """Open the stores of a process. `secret` signs addresses; b"": that of the data directory.
+    """Open the stores of a process. `secret` signs addresses; b"" means the secret in the data directory.
 
     Raises ConfigError if the library for buckets is not installed. Call it in the process that uses the stores.
     """

@@ -63,7 +63,6 @@ class ObjectStore(MediaStore):
     """
 
     sweep_seconds = RETRY_SECONDS
-    is_shared = True
 
     def __init__(
         self,
@@ -100,7 +99,7 @@ class ObjectStore(MediaStore):
         return min(super().largest_file_bytes, self._spool.largest_file_bytes)
 
     async def close(self) -> None:
-        """Give running uploads CLOSE_SECONDS. What is not uploaded then is uploaded after the next start."""
+        """Give running uploads CLOSE_SECONDS. Files that are not uploaded then follow after the next start."""
         running = [*self._uploads.values(), *self._deletions]
         if running:
             await asyncio.wait(running, timeout=CLOSE_SECONDS)
@@ -231,7 +230,7 @@ class ObjectStore(MediaStore):
         await self._delete_objects([key for key in old if await self._has_expired(key)])
 
     async def _has_expired(self, key: str) -> bool:
-        """Return whether an object has expired. Its lifetime is that of its upload, not the one in conf now."""
+        """Return whether an object has expired. Its lifetime was fixed at its upload, and conf may have changed since."""
         stored = await self._bucket.find(key)
         return stored is None or _read_number(stored.attributes, "expires") <= time.time()
 
@@ -309,14 +308,17 @@ class ObjectStore(MediaStore):
 
 
 class _BucketFile(NamedTuple):
-    """An object of `size` bytes, each range of which is one request."""
+    """An object of `size` bytes. Each range that is read is one request."""
 
     bucket: Bucket
     key: str
     size: int
 
     async def read(self) -> bytes:
-        return b"".join([chunk async for chunk in self.read_range(0, self.size)])
+        try:
+            return b"".join([chunk async for chunk in self.read_range(0, self.size)])
+        except EOFError:
+            raise MediaUnavailable("The gateway's object store sent an incomplete file. Try again.") from None
 
     async def read_range(self, first: int, end: int) -> AsyncGenerator[bytes]:
         chunks = self.bucket.read(self.key, first, end)

@@ -19,7 +19,7 @@ from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.model_names import resolve_model_name
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane
-from tornado_gate.storage.files import MediaFile, MediaUnavailable
+from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams.events import iterate_events
 from tornado_gate.targets.candidates import choose_target
 from tornado_gate.targets.table import Candidate
@@ -268,23 +268,14 @@ class TaskService:
         yield TaskResult(task=self.show(call, record))
 
     async def find_content(self, record: TaskRecord, index: int) -> MediaFile:
-        """Return video number `index` of a completed task.
-
-        Raises NotFound (video_not_ready, video_not_found), and MediaUnavailable.
-        """
+        """Return video number `index` of a completed task. Raises NotFound (video_not_ready, video_not_found)."""
         if record.status != "completed":
             state = "was not created" if record.status == "failed" else "is not ready yet"
             raise NotFound(f"The video {state}: its task is '{record.status}'.", code="video_not_ready")
         if not 0 <= index < len(record.files):
             message = f"'index' must be 0 to {len(record.files) - 1}: the task has {len(record.files)} videos."
             raise NotFound(message, param="index", code="video_not_found")
-        try:
-            return await self.files.find_file(record.files[index].id)
-        except NotFound:
-            if not self.files.is_shared:
-                raise
-            message = "The video is not in the object store yet: the node that made it will upload it. Try again later."
-            raise MediaUnavailable(message, headers={"Retry-After": "5"}) from None
+        return await self.files.find_file(record.files[index].id)
 
     async def delete(self, record: TaskRecord) -> None:
         """Cancel the task if it has not ended, then delete it with its videos."""

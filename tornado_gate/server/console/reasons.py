@@ -329,7 +329,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         "The request names a webhook, and conf has switched webhooks off.", "Ask for the status of the task instead."
     ),
     "storage_unavailable": Reason(
-        "The gateway cannot use its storage.", "Check the disk, and the permissions of server.data_dir."
+        "The gateway cannot use its storage.", "Check the disk, the permissions of server.data_dir, and media.store."
     ),
     "metrics_off": Reason(
         "The metrics are not served here.", "Set server.metrics_token or server.metrics_port in conf."
