@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,25 @@ async def test_after_an_outage_one_request_tries_the_bucket(
     tries = await asyncio.gather(*(bucket.find("a") for _ in range(10)), return_exceptions=True)
     assert [type(result) for result in tries] == [type(None), *[MediaUnavailable] * 9]
     assert await bucket.find("a") is None
+
+
+@pytest.mark.gen_test
+async def test_a_bucket_that_stops_in_the_middle_of_a_file_ends_its_reading(
+    outage: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buckets, "CONTENT_SECONDS", 0.5)
+    node = Node(outage, tmp_path)
+    kept = await node.store.put(iterate(LARGE), "video/mp4")
+    async with node.store.open_for_reading(kept.id) as (_, file), aclosing(file.read_range(0, len(LARGE))) as chunks:
+        size = len(await anext(chunks))
+        outage.hang()
+        try:
+            with pytest.raises(MediaUnavailable):
+                async for chunk in chunks:
+                    size += len(chunk)
+        finally:
+            outage.go_on()
+    assert 0 < size < len(LARGE)
 
 
 @pytest.mark.gen_test

@@ -190,11 +190,11 @@ class Bucket:
         return await self._await(start, seconds)
 
     async def _await(self, start: Callable[[], Awaitable[T]], seconds: float) -> T:
-        """Await what `start` begins. Raises FileNotFoundError, AlreadyExistsError and MediaUnavailable."""
+        """Await what `start` begins. Raises FileNotFoundError and MediaUnavailable."""
         try:
             async with asyncio.timeout(seconds):
                 result = await start()
-        except (FileNotFoundError, AlreadyExistsError) as error:
+        except FileNotFoundError as error:
             if get_code(error) == "NoSuchBucket":
                 raise self._note_failure(error) from None
             self._note_success()

@@ -84,7 +84,7 @@ def _run_check(question: dict[str, Any]) -> dict[str, Any]:
 
 
 async def check_bucket(config: BucketConfig, own_secret: bytes) -> bytes:
-    """Write, read, list and delete a small object. Return the secret; If the bucket does not have one yet, it becomes `own_secret`.
+    """Write, read, list and delete a small object. Return the secret of the bucket, which is `own_secret` if it is new.
 
     Raises ConfigError with keys below ``media``.
     """
