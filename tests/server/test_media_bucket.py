@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -195,6 +196,19 @@ def test_callers_may_be_redirected_to_the_bucket(s3: S3, tmp_path: Path) -> None
     node.stop()
 
 
+def test_commands_for_tasks_find_their_videos_in_the_bucket(s3: S3, tmp_path: Path) -> None:
+    node = Gateway.start(CONF + s3.make_conf("commands"), tmp_path)
+    task = make_video(node)
+    node.stop()
+    options = ("--conf", "gate.yaml", "--data-dir", "var")
+    shown = run_command("tasks", "show", task, *options, "--json", folder=tmp_path)
+    (file,) = json.loads(shown.stdout)["files"]
+    assert (file["path"].rpartition("/")[0], file["is_there"]) == (f"s3://{BUCKET}/commands/videos", True)
+    pruned = run_command("tasks", "prune", "--older-than", "0s", *options, folder=tmp_path)
+    assert pruned.stdout == f"1 tasks with 1 video files of {file['size']} bytes were removed.\n", pruned.stderr
+    assert s3.list_keys("commands/videos/") == []
+
+
 def test_files_are_encrypted_as_the_options_say(s3: S3, tmp_path: Path) -> None:
     options = {"region": "eu-central-1", "access_key_id": "${S3_ID}", "secret_access_key": "${S3_KEY}"}
     encryption = {"server_side_encryption": "aws:kms", "sse_kms_key_id": "a-key"}
@@ -208,10 +222,12 @@ def test_files_are_encrypted_as_the_options_say(s3: S3, tmp_path: Path) -> None:
     assert SECRET not in node.stop()
 
 
-def refuse(conf: str, folder: Path) -> str:
+def refuse(conf: str, folder: Path, environment: dict[str, str] | None = None) -> str:
     """The message with which a start with this section `media` fails."""
     (folder / "gate.yaml").write_text(CONF + conf)
-    failed = run_command("serve", "--port", "0", "--data-dir", "var", "--conf", "gate.yaml", folder=folder)
+    failed = run_command(
+        "serve", "--port", "0", "--data-dir", "var", "--conf", "gate.yaml", folder=folder, environment=environment
+    )
     assert failed.returncode == 1, failed.stderr
     assert SECRET not in failed.stderr
     assert "Traceback" not in failed.stderr
@@ -226,6 +242,12 @@ def test_a_start_names_what_is_wrong_with_the_bucket(s3: S3, tmp_path: Path) -> 
     assert f"gate.yaml:{line}: media.endpoint: the object store cannot be reached" in unreachable
     unknown = refuse(s3.make_conf(options={"regoin": "eu"}), tmp_path)
     assert f"gate.yaml:{line}: media.options.regoin: is no option of s3:// buckets" in unknown
+    s3.client.put_object(Bucket=BUCKET, Key="damaged/signing-secret", Body=b"x")
+    damaged = refuse(s3.make_conf("damaged"), tmp_path)
+    assert f"gate.yaml:{line}: media.store: the object signing-secret of the bucket is damaged" in damaged
+    (tmp_path / "obstore.py").write_text("raise ImportError")
+    without = refuse(s3.make_conf(), tmp_path, {"PYTHONPATH": str(tmp_path)})
+    assert f"gate.yaml:{line}: media.store: needs the package 'obstore': install tornado-gate[object-store]" in without
 
 
 @pytest.mark.qa

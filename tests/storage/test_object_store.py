@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -323,7 +325,17 @@ async def test_a_full_bucket_is_not_listed_for_each_file(
     assert 5 <= len(s3.list_keys()) <= 10
 
 
-# Other object stores
+# Other stores
+
+
+def test_a_folder_does_not_import_the_library() -> None:
+    code = (
+        "import sys; from tornado_gate.server.process import process;"
+        "from tornado_gate.storage.media_stores import open_media_stores;"
+        "config = process.load_config(None, process.Overrides()); open_media_stores(config, b's' * 32);"
+        "sys.exit(any('obstore' in name or 'bucket' in name for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_google_and_azure_are_opened_by_the_same_library(s3: S3) -> None:

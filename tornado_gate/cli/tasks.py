@@ -64,7 +64,7 @@ def _run_with_store(
     conf_file: Path | None, data_dir: Path | None, work: Callable[[FileTaskStore, Config], Awaitable[T]]
 ) -> T:
     """Return the result of `work`. Exits with a message if it fails. Creates no folder if there were never any tasks."""
-    from tornado_gate.errors import GateError
+    from tornado_gate.errors import ConfigError, GateError
     from tornado_gate.tasks.file_store import FileTaskStore
 
     _, config = load(conf_file, data_dir)
@@ -86,6 +86,8 @@ def _run_with_store(
         return asyncio.run(main())
     except GateError as error:
         exit_with_message(error.message)
+    except ConfigError as error:  # the library of media.store is not installed
+        exit_with_message(str(error))
     except TaskCommandError as error:
         exit_with_message(str(error))
 

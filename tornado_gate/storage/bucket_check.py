@@ -20,7 +20,7 @@ from typing import Any
 from tornado_gate.config.faults import FileFaults, KeyPath
 from tornado_gate.config.model import BucketConfig, Config, Secret
 from tornado_gate.errors import ConfigError
-from tornado_gate.storage.files import load_media_secret, save_media_secret
+from tornado_gate.storage.files import SECRET_BYTES, load_media_secret, save_media_secret
 
 CHECK_SECONDS = 60.0
 SECRET_KEY = "signing-secret"
@@ -108,7 +108,15 @@ async def check_bucket(config: BucketConfig, own_secret: bytes) -> bytes:
             raise ConfigError([_explain(config, right, error)]) from None
     if config.secret:
         return config.secret.encode()
-    return await steps.share_secret(SECRET_KEY, own_secret)
+    try:
+        secret = await steps.share_secret(SECRET_KEY, own_secret)
+    except (library.BaseError, OSError) as error:
+        raise ConfigError([_explain(config, "write", error)]) from None
+    if len(secret) < SECRET_BYTES:
+        raise ConfigError(
+            [(("store",), f"the object {SECRET_KEY} of the bucket is damaged; delete it, or set media.secret")]
+        )
+    return secret
 
 
 def _find_option_fault(config: BucketConfig, cause: str) -> tuple[KeyPath, str]:

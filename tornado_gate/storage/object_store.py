@@ -15,9 +15,10 @@ import asyncio
 import base64
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 from tornado_gate.account_shares import may_hold
@@ -49,6 +50,7 @@ UPLOAD_WAIT_SECONDS = 20.0
 LISTING_WAIT_SECONDS = 20.0
 """The time for which a request waits for a listing of the bucket, or for an eviction."""
 UPLOADS_AT_ONCE = 4
+LOOKS_AT_ONCE = 32
 CLOSE_SECONDS = 5.0
 REDIRECT_SECONDS = 3600.0
 """The longest validity of a URL of the bucket."""
@@ -227,14 +229,17 @@ class ObjectStore(MediaStore):
     async def _refresh_usage(self) -> None:
         now = time.time()
         old = await self._usage.refresh(lambda modified: modified + self.seconds <= now)
-        await self._delete_objects([key for key in old if await self._has_expired(key)])
+        for first in range(0, len(old), LOOKS_AT_ONCE):
+            keys = old[first : first + LOOKS_AT_ONCE]
+            have_expired = await asyncio.gather(*map(self._has_expired, keys))
+            await self._delete_objects(list(compress(keys, have_expired)))
 
     async def _has_expired(self, key: str) -> bool:
         """Return whether an object has expired. Its lifetime was fixed at its upload, and conf may have changed since."""
         stored = await self._bucket.find(key)
         return stored is None or _read_number(stored.attributes, "expires") <= time.time()
 
-    async def _delete_objects(self, keys: list[str]) -> None:
+    async def _delete_objects(self, keys: Sequence[str]) -> None:
         for first in range(0, len(keys), LIST_PAGE):
             await self._bucket.delete(keys[first : first + LIST_PAGE])
 

@@ -7,9 +7,9 @@ the sum. Values that change with each request are first counted as plain numbers
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tornado_gate.telemetry.metrics.admission import AdmissionMetrics, LimitMetrics
-from tornado_gate.telemetry.metrics.bucket import BucketMetrics
 from tornado_gate.telemetry.metrics.flushing import Flusher
 from tornado_gate.telemetry.metrics.guards import GuardMetrics
 from tornado_gate.telemetry.metrics.labels import KnownLabels
@@ -19,6 +19,9 @@ from tornado_gate.telemetry.metrics.requests import RequestMetrics
 from tornado_gate.telemetry.metrics.series import SeriesFactory, get_plugin_registry
 from tornado_gate.telemetry.metrics.targets import TargetMetrics
 from tornado_gate.telemetry.metrics.tasks import TaskMetrics
+
+if TYPE_CHECKING:
+    from tornado_gate.telemetry.metrics.bucket import BucketMetrics
 
 __all__ = ["Metrics", "get_plugin_registry"]
 
@@ -42,6 +45,8 @@ class Metrics:
 
     def add_bucket_metrics(self) -> BucketMetrics:
         """Create the series of a bucket for files. Call it once, in a process that has one."""
+        from tornado_gate.telemetry.metrics.bucket import BucketMetrics
+
         return BucketMetrics(self._series)
 
     def set_known_names(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
