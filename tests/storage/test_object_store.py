@@ -181,7 +181,10 @@ async def test_files_of_an_outage_have_a_limit_on_the_disk(outage: S3, tmp_path:
 
 
 @pytest.mark.gen_test
-async def test_the_files_of_a_folder_move_to_the_bucket(s3: S3, tmp_path: Path) -> None:
+async def test_the_files_of_a_folder_move_to_the_bucket(
+    s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "YOUNG_SECONDS", 0.0)
     folder = MediaFolder(tmp_path / "a", secret=SIGNING)
     kept = [await folder.put(DATA, "image/png", account="a") for _ in range(3)]
     here, there = Node(s3, tmp_path / "a"), Node(s3, tmp_path / "b")
@@ -192,7 +195,10 @@ async def test_the_files_of_a_folder_move_to_the_bucket(s3: S3, tmp_path: Path) 
 
 
 @pytest.mark.gen_test
-async def test_a_file_that_another_process_has_uploaded_is_not_uploaded_again(s3: S3, tmp_path: Path) -> None:
+async def test_a_file_that_another_process_has_uploaded_is_not_uploaded_again(
+    s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "YOUNG_SECONDS", 0.0)
     folder = MediaFolder(tmp_path / "a", secret=SIGNING)
     kept = await folder.put(DATA, "image/png", account="a")
     node = Node(s3, tmp_path / "a")
@@ -250,9 +256,15 @@ async def test_an_upload_that_takes_long_does_not_hold_its_request(
 
     monkeypatch.setattr(Bucket, "upload", wait_before_upload)
     monkeypatch.setattr(object_store, "UPLOAD_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(object_store, "YOUNG_SECONDS", 0.0)
     kept = await node.store.put(DATA, "video/mp4")
-    await node.store.sweep()  # leaves the file to its upload
-    assert await node.read(kept.id) == DATA
+    other = Node(s3, tmp_path)  # another process of this node
+    for process in (node, other):
+        await process.store.sweep()  # leaves the file to its upload
+        assert await process.read(kept.id) == DATA
+    with pytest.raises(MediaUnavailable):
+        await node.store.delete(kept.id)
+    assert s3.list_keys() == []
     go_on.set()
     await node.store.close()
     assert s3.list_keys() == [f"p/media/{kept.id}"]

@@ -65,6 +65,14 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?[\w.+-]+=[\w.+-]+){0
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f/\\]")
 
 
+class WaitingFile(NamedTuple):
+    """A file with its size in bytes, metadata included, and the time of its last change in Unix seconds."""
+
+    id: str
+    size: int
+    written: float
+
+
 class _StoredFile(NamedTuple):
     written: float
     size: int
@@ -250,24 +258,29 @@ class MediaFolder(MediaStore):
     async def sweep(self) -> None:
         await self._await_disk(asyncio.to_thread(self._make_room, 0))
 
-    def list_files(self) -> list[tuple[str, int]]:
-        """Return the ids and sizes in bytes of all complete files, oldest first. Blocks on the disk. Raises OSError."""
+    # Files for another store
+
+    def list_files(self) -> list[WaitingFile]:
+        """Return all complete files, oldest first. Blocks on the disk. Raises OSError."""
         try:
             kept = self._scan_folder().kept
         except FileNotFoundError:
             return []
-        return [(file.id, file.size) for file in sorted(kept)]
+        return [WaitingFile(file.id, file.size, file.written) for file in sorted(kept)]
 
-    def is_in_use(self, file_id: str) -> bool:
-        """Return whether a process writes or reads a file now, or has just deleted it. Blocks on the disk."""
+    def lock_for_move(self, file_id: str) -> int | None:
+        """Lock a file for the process that moves it to another store; readers are not affected. Blocks on the disk.
+
+        Return a descriptor to be closed; None if another process moves the file, or it is gone.
+        """
         try:
-            descriptor = _open_existing(self.folder / file_id, os.O_RDONLY)
+            descriptor = _open_existing(f"{self.folder / file_id}.about", os.O_RDONLY)
         except OSError:
-            return True
-        try:
-            return not _try_lock(descriptor, fcntl.LOCK_EX)
-        finally:
-            os.close(descriptor)
+            return None
+        if _try_lock(descriptor, fcntl.LOCK_EX):
+            return descriptor
+        os.close(descriptor)
+        return None
 
     # Eviction
 

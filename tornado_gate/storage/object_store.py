@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -45,6 +46,8 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5.0
 """The interval at which files that are not uploaded yet are tried again."""
+YOUNG_SECONDS = 10.0
+"""A younger file is left to the process that stores it now."""
 UPLOAD_WAIT_SECONDS = 20.0
 """The time for which `put` waits for an upload; a large file continues after it."""
 LISTING_WAIT_SECONDS = 20.0
@@ -86,6 +89,7 @@ class ObjectStore(MediaStore):
         self._shared: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(UPLOADS_AT_ONCE)
         self._uploads: dict[str, asyncio.Task[bool]] = {}
+        self._failed: set[str] = set()
         self._deletions: set[asyncio.Task[None]] = set()
 
     def configure(self, max_bytes: int, seconds: float) -> None:
@@ -183,38 +187,59 @@ class ObjectStore(MediaStore):
 
     def _start_upload(self, file_id: str) -> asyncio.Task[bool]:
         task = self._uploads[file_id] = asyncio.create_task(self._upload(file_id))
-        task.add_done_callback(lambda _: self._uploads.pop(file_id, None))
+        task.add_done_callback(partial(self._end_upload, file_id))
         return task
+
+    def _end_upload(self, file_id: str, task: asyncio.Task[bool]) -> None:
+        del self._uploads[file_id]
+        self._failed.discard(file_id)
+        if task.cancelled():
+            return
+        if error := task.exception():
+            log.error("the upload of %s%s failed", self._folder, file_id, exc_info=error)
+        if error or not task.result():
+            self._failed.add(file_id)
 
     async def _wait_for_upload(self, upload: asyncio.Task[bool]) -> None:
         """Wait for an upload, but not for longer than UPLOAD_WAIT_SECONDS. It is never interrupted: parts would stay behind."""
         await asyncio.wait([upload], timeout=UPLOAD_WAIT_SECONDS)
 
     async def _upload(self, file_id: str) -> bool:
-        """Upload a file of the spool and delete it there. Return False if it must be tried again."""
-        key = self._folder + file_id
+        """Upload a file of the spool and delete it there. Return False if it must be tried again soon."""
+        lock = await asyncio.to_thread(self._spool.lock_for_move, file_id)
+        if lock is None:
+            return True  # another process uploads it, or it was deleted
         try:
-            async with self._slots, self._spool.open_for_reading(file_id) as (kept, _):
-                await self._bucket.upload(key, self._spool.folder / file_id, kept.size, _encode_attributes(kept))
-            self._usage.add(self._ids.read_owner(file_id), kept.size)
-            await self._spool.delete(file_id)
+            async with self._slots:
+                await self._move(file_id)
         except NotFound:
             return True  # it has expired or was deleted
         except GateError as error:
-            log.warning("the file %s is not in the bucket yet, will retry: %s", key, error.message)
+            log.warning("the file %s%s is not in the bucket yet, will retry: %s", self._folder, file_id, error.message)
             return False
+        finally:
+            os.close(lock)
         return True
+
+    async def _move(self, file_id: str) -> None:
+        path = self._spool.folder / file_id
+        async with self._spool.open_for_reading(file_id) as (kept, _):
+            await self._bucket.upload(self._folder + file_id, path, kept.size, _encode_attributes(kept))
+        self._usage.add(self._ids.read_owner(file_id), kept.size)
+        await self._spool.delete(file_id)
 
     async def sweep(self) -> None:
         """Upload the files that the spool has, and delete expired objects. Nothing is done while the bucket is away."""
         with suppress(MediaFull):
             await self._spool.sweep()
         files = await asyncio.to_thread(self._spool.list_files)
-        self._on_pending(sum(size for _, size in files))
+        self._on_pending(sum(file.size for file in files))
+        self._failed &= {file.id for file in files}
+        youngest = time.time() - YOUNG_SECONDS
         with suppress(MediaUnavailable):
-            for file_id, _ in files:
-                if file_id not in self._uploads and not await asyncio.to_thread(self._spool.is_in_use, file_id):
-                    await self._upload_again(file_id)
+            for file in files:
+                if file.id in self._failed or (file.written < youngest and file.id not in self._uploads):
+                    await self._upload_again(file.id)
             if self._usage.is_due:
                 await self._refresh_usage()
 
@@ -223,8 +248,8 @@ class ObjectStore(MediaStore):
         stored = await self._bucket.find(self._folder + file_id)
         if stored is not None and stored.size == await self._spool.measure_file(file_id):
             await self._spool.delete(file_id)
-        elif not await asyncio.shield(self._start_upload(file_id)):
-            raise MediaUnavailable("The upload failed.")
+        else:
+            await asyncio.shield(self._start_upload(file_id))
 
     async def _refresh_usage(self) -> None:
         now = time.time()
@@ -237,7 +262,7 @@ class ObjectStore(MediaStore):
     async def _has_expired(self, key: str) -> bool:
         """Return whether an object has expired. Its lifetime was fixed at its upload, and conf may have changed since."""
         stored = await self._bucket.find(key)
-        return stored is None or _read_number(stored.attributes, "expires") <= time.time()
+        return stored is not None and _read_number(stored.attributes, "expires") <= time.time()
 
     async def _delete_objects(self, keys: Sequence[str]) -> None:
         for first in range(0, len(keys), LIST_PAGE):
@@ -295,7 +320,9 @@ class ObjectStore(MediaStore):
         if not FILE_ID.fullmatch(file_id):
             return
         if upload := self._uploads.get(file_id):
-            await asyncio.wait([upload])
+            await self._wait_for_upload(upload)
+            if not upload.done():
+                raise MediaUnavailable("The file is being uploaded to the object store. Try again later.")
         await self._spool.delete(file_id)
         await self._bucket.delete([self._folder + file_id])
 
@@ -306,6 +333,8 @@ class ObjectStore(MediaStore):
         deletion.add_done_callback(self._deletions.discard)
 
     async def _delete_unused(self, file_id: str) -> None:
+        if upload := self._uploads.get(file_id):
+            await asyncio.wait([upload])
         try:
             await self.delete(file_id)
         except GateError as error:
