@@ -196,6 +196,7 @@ def test_callers_may_be_redirected_to_the_bucket(s3: S3, tmp_path: Path) -> None
     node.stop()
 
 
+@pytest.mark.qa
 def test_commands_for_tasks_find_their_videos_in_the_bucket(s3: S3, tmp_path: Path) -> None:
     node = Gateway.start(CONF + s3.make_conf("commands"), tmp_path)
     task = make_video(node)
@@ -242,6 +243,11 @@ def test_a_start_names_what_is_wrong_with_the_bucket(s3: S3, tmp_path: Path) -> 
     assert f"gate.yaml:{line}: media.endpoint: the object store cannot be reached" in unreachable
     unknown = refuse(s3.make_conf(options={"regoin": "eu"}), tmp_path)
     assert f"gate.yaml:{line}: media.options.regoin: is no option of s3:// buckets" in unknown
+
+
+@pytest.mark.qa
+def test_a_start_names_a_damaged_secret_and_a_missing_library(s3: S3, tmp_path: Path) -> None:
+    line = 1 + CONF.count("\n")
     s3.client.put_object(Bucket=BUCKET, Key="damaged/signing-secret", Body=b"x")
     damaged = refuse(s3.make_conf("damaged"), tmp_path)
     assert f"gate.yaml:{line}: media.store: the object signing-secret of the bucket is damaged" in damaged
