@@ -11,6 +11,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import obstore
 import pytest
 
 from tests.support.s3 import BUCKET, KEY, REGION, S3, SECRET
@@ -348,6 +349,23 @@ def test_a_folder_does_not_import_the_library() -> None:
         "sys.exit(any('obstore' in name or 'bucket' in name for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.gen_test
+async def test_objects_are_deleted_beside_missing_ones(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket, objects = Bucket(make_config(s3)), {"a", "c"}
+
+    async def delete(_client: Any, keys: list[str]) -> None:
+        """As Google and Azure do: each object is one request, and a missing object is an error."""
+        for key in keys:
+            if key not in objects:
+                raise FileNotFoundError(key)
+            objects.remove(key)
+
+    monkeypatch.setattr(obstore, "delete_async", delete)
+    await bucket.delete(["a", "b", "c"])
+    await bucket.delete(["b"])
+    assert not objects
 
 
 def test_google_and_azure_are_opened_by_the_same_library(s3: S3) -> None:

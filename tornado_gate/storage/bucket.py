@@ -51,6 +51,8 @@ SLOWEST_BYTES_PER_SECOND = 128 * 1024
 """An upload that is slower than this on average is ended."""
 LIST_PAGE = 1000
 LONGEST_CAUSE = 300
+MISSING_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
+"""Error codes that make a missing object a missing bucket."""
 ENDPOINT_OPTIONS = {"s3": "endpoint", "gs": "base_url", "az": "endpoint"}
 
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>|\(code: (\w{1,60})\)")
@@ -164,9 +166,12 @@ class Bucket:
             yield [ListedObject(entry["path"], entry["size"], entry["last_modified"].timestamp()) for entry in page]
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects, at most LIST_PAGE. Missing objects are not an error."""
-        with suppress(FileNotFoundError):
+        """Delete objects, at most LIST_PAGE. Missing objects are not an error, but Google and Azure stop there."""
+        try:
             await self._call(lambda: obstore.delete_async(self._client, list(keys)), CONTENT_SECONDS)
+        except FileNotFoundError:
+            for key in keys if len(keys) > 1 else ():
+                await self.delete([key])
 
     async def sign(self, key: str, method: str, seconds: float) -> str:
         """Return a URL at which the bucket serves an object for `seconds`."""
@@ -195,7 +200,7 @@ class Bucket:
             async with asyncio.timeout(seconds):
                 result = await start()
         except FileNotFoundError as error:
-            if get_code(error) == "NoSuchBucket":
+            if get_code(error) in MISSING_BUCKET:
                 raise self._note_failure(error) from None
             self._note_success()
             raise
