@@ -246,11 +246,16 @@ def test_a_start_names_what_is_wrong_with_the_bucket(s3: S3, tmp_path: Path) -> 
 
 
 @pytest.mark.qa
-def test_a_start_names_a_damaged_secret_and_a_missing_library(s3: S3, tmp_path: Path) -> None:
+def test_a_start_names_a_damaged_secret_missing_credentials_and_a_missing_library(s3: S3, tmp_path: Path) -> None:
     line = 1 + CONF.count("\n")
     s3.client.put_object(Bucket=BUCKET, Key="damaged/signing-secret", Body=b"x")
     damaged = refuse(s3.make_conf("damaged"), tmp_path)
     assert f"gate.yaml:{line}: media.store: the object signing-secret of the bucket is damaged" in damaged
+    metadata = {"region": "eu-central-1", "metadata_endpoint": "http://127.0.0.1:1/169.254.169.254"}
+    missing = refuse(s3.make_conf(options=metadata), tmp_path)
+    assert (
+        f"gate.yaml:{line}: media.store: has no credentials: set them in media.options or in the environment" in missing
+    )
     (tmp_path / "obstore.py").write_text("raise ImportError")
     without = refuse(s3.make_conf(), tmp_path, {"PYTHONPATH": str(tmp_path)})
     assert f"gate.yaml:{line}: media.store: needs the package 'obstore': install tornado-gate[object-store]" in without

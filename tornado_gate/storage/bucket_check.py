@@ -15,6 +15,7 @@ import os
 import secrets
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 from tornado_gate.config.faults import FileFaults, KeyPath
@@ -40,6 +41,9 @@ REFUSED_KEYS = frozenset(
     {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed"}
 )
 """Error codes of object stores for wrong credentials, which are no missing right."""
+
+METADATA_HOSTS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
+"""Hosts that the library asks for the credentials of a cloud's instance if it has no others."""
 
 
 def prepare_bucket(config: Config) -> bytes:
@@ -97,13 +101,13 @@ async def check_bucket(config: BucketConfig, own_secret: bytes) -> bytes:
     probe = f"{PROBE_FOLDER}/{secrets.token_hex(8)}"
     steps = library.RawSteps(client)
     for right, step in (
-        ("write", steps.write(probe)),
-        ("read", steps.read(probe)),
-        ("list", steps.list(PROBE_FOLDER)),
-        ("delete", steps.delete(probe)),
+        ("write", partial(steps.write, probe)),
+        ("read", partial(steps.read, probe)),
+        ("list", partial(steps.list, PROBE_FOLDER)),
+        ("delete", partial(steps.delete, probe)),
     ):
         try:
-            await step
+            await step()
         except (library.BaseError, OSError) as error:
             raise ConfigError([_explain(config, right, error)]) from None
     if config.secret:
@@ -132,6 +136,8 @@ def _explain(config: BucketConfig, right: str, error: Exception) -> tuple[KeyPat
 
     code, cause = library.get_code(error), library.describe_error(error)
     where: KeyPath = ("endpoint",) if config.endpoint else ("store",)
+    if any(host in str(error) for host in METADATA_HOSTS):
+        return ("store",), f"has no credentials: set them in media.options or in the environment ({cause})"
     if isinstance(error, FileNotFoundError):
         return ("store",), f"the bucket does not exist, or the endpoint is not an object store: {cause}"
     if code in REFUSED_KEYS or isinstance(error, library.UnauthenticatedError):
