@@ -42,8 +42,8 @@ REFUSED_KEYS = frozenset(
 )
 """Error codes of object stores for wrong credentials, which are no missing right."""
 
-METADATA_HOSTS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
-"""Hosts that the library asks for the credentials of a cloud's instance if it has no others."""
+METADATA_ADDRESSES = ("169.254.169.254", "169.254.170.2", "computeMetadata")
+"""Parts of the addresses at which the library requests the credentials of a cloud's instance if it has no others."""
 
 
 def prepare_bucket(config: Config) -> bytes:
@@ -136,7 +136,7 @@ def _explain(config: BucketConfig, right: str, error: Exception) -> tuple[KeyPat
 
     code, cause = library.get_code(error), library.describe_error(error)
     where: KeyPath = ("endpoint",) if config.endpoint else ("store",)
-    if any(host in str(error) for host in METADATA_HOSTS):
+    if any(address in str(error) for address in METADATA_ADDRESSES):
         return ("store",), f"has no credentials: set them in media.options or in the environment ({cause})"
     if isinstance(error, FileNotFoundError):
         return ("store",), f"the bucket does not exist, or the endpoint is not an object store: {cause}"
