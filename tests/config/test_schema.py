@@ -16,6 +16,10 @@ NO_VALUE = "has no value; give it one, or leave the key out"
 AN_OPERATION = "must be the name of an operation, such as chat: lower-case letters, digits and _"
 ONE_LINE = "must be printable ASCII without line breaks"
 A_HEADER = "must be printable ASCII without spaces and line breaks, because it is sent in a header"
+NEEDS_POSTGRESQL = (
+    "needs a PostgreSQL database, which all nodes share: set database: postgresql://…, or remove this key, because "
+    "the file store has the tasks of one machine"
+)
 EMBEDDED = "is not supported by this version, which stores all data below server.data_dir; remove the key"
 
 SERVER = [
@@ -120,7 +124,8 @@ TOP = [
     ("defaults: {Chat: a}", "defaults.Chat", AN_OPERATION),
     ("defaults: {chat: 1}", "defaults.chat", f"{A_STRING} an integer; put quotes around it"),
     ("dialect: french", "dialect", "must be 'contract', 'vendor' or 'auto', not 'french'"),
-    ("tasks: {store: database}", "tasks", EMBEDDED),
+    ("tasks: {store: redis}", "tasks.store", "must be 'file' or 'database', not 'redis'"),
+    ("tasks: {store: database}", "tasks.store", NEEDS_POSTGRESQL),
     ("media: {store: s3://b}", "media.store", EMBEDDED),
     ("media: {max_bytes: 0}", "media.max_bytes", "must be 1 or more, not 0"),
     ("media: {seconds: 0}", "media.seconds", "must be more than 0 and at most 86400 seconds, not 0"),

@@ -404,6 +404,10 @@ class VideosSchema(Schema):
     bounds = Section(VideoBoundsSchema, example="{seconds: [1, 60]}")
 
 
+class TasksSchema(Schema):
+    store = String(choices=("file", "database"))
+
+
 class RealtimeSchema(Schema):
     sessions_per_key = Integer(least=1)
     sessions_per_account = Integer(least=1)
@@ -464,6 +468,7 @@ class FileSchema(Schema):
     retries = Section(RetriesSchema, example="{same_target: 1}")
     media = Section(MediaSchema)
     videos = Section(VideosSchema)
+    tasks = Section(TasksSchema, example="{store: database}")
     realtime = Section(RealtimeSchema)
     responses = Section(ResponsesSchema)
     fetch = Section(FetchSchema)
@@ -486,7 +491,6 @@ _EXTERNAL_STORE_UNSUPPORTED = (
     "is not supported by this version, which stores all data below server.data_dir; remove the key"
 )
 _UNSUPPORTED_KEYS: dict[KeyPath, str] = {
-    ("tasks",): _EXTERNAL_STORE_UNSUPPORTED,
     ("media", "store"): _EXTERNAL_STORE_UNSUPPORTED,
     ("media", "endpoint"): _EXTERNAL_STORE_UNSUPPORTED,
 }

@@ -66,8 +66,8 @@ from tornado_gate.storage.files import MediaStore, load_media_secret
 from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.tasks.engine import TaskEngine
-from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.metrics import TaskMetrics
+from tornado_gate.tasks.opening import make_task_store
 from tornado_gate.tasks.provider_client import ProviderClient
 from tornado_gate.tasks.service import TaskService
 from tornado_gate.tasks.usage import record_task, settle_task
@@ -321,8 +321,7 @@ def _make_task_service(config: Config, gate: Gate, fetcher: Fetcher) -> TaskServ
     data_dir = config.server.data_dir
     files = MediaStore(data_dir / "videos", secret=load_media_secret(data_dir), address="/videos/", evicts=False)
     sender = WebhookSender(fetcher, WebhookSecretStore(data_dir))
-    store = FileTaskStore(data_dir / "tasks")
-    engine = TaskEngine(store, files, ProviderClient(gate, fetcher), config.videos, sender)
+    engine = TaskEngine(make_task_store(config), files, ProviderClient(gate, fetcher), config.videos, sender)
     TaskMetrics(gate, engine)
     engine.on_usage = partial(record_task, gate)
     engine.on_settle = partial(settle_task, gate)

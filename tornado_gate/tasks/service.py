@@ -170,7 +170,7 @@ class TaskService:
 
     async def _make_record(self, call: Call, request: VideoRequest, remixed_from: str | None) -> TaskRecord:
         """Return the record of a task without its target."""
-        now = time.time()
+        now = self._store.get_time()
         return TaskRecord(
             id=request.task_id,
             account=call.caller.account,

@@ -185,6 +185,10 @@ class Reloader:
         if config.limits.store != store:
             changed.append("limits.store")
             config = replace(config, limits=replace(config.limits, store=store))
+        tasks = self._gate.snapshot.config.tasks
+        if config.tasks != tasks:
+            changed.append("tasks.store")
+            config = replace(config, tasks=tasks)
         if changed:
             log.warning("restart the gateway to apply changed settings: %s", ", ".join(changed))
         return replace(config, server=replace(config.server, **kept))
