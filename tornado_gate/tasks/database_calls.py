@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy.engine import Connection
 
-from tornado_gate.database.engine import Database, DatabaseError
+from tornado_gate.database.engine import CONNECTIONS, Database, DatabaseError
 from tornado_gate.database.opening import migrate
 from tornado_gate.storage.files import MediaUnavailable
 
@@ -23,8 +23,6 @@ log = logging.getLogger(__name__)
 CALL_SECONDS = 10.0
 """The time for one call. A caller then gets an error, although the call may still end in its thread."""
 RETRY_SECONDS = 1.0
-MAX_WAITING = 1000
-"""The maximum number of changes that are in progress or wait for a connection; further ones fail immediately."""
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -39,10 +37,9 @@ class DatabaseCalls:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._connections = asyncio.Semaphore(CONNECTIONS)
         self._unfinished: set[asyncio.Future[Any]] = set()
-        self._clock: tuple[float, float] | None = (
-            None  # the time of the database, and the monotonic time of this process
-        )
+        self._clock: tuple[float, float] | None = None  # the time of the database, the monotonic time of this process
         self.steady_since: float | None = None
 
     async def open(self) -> None:
@@ -74,9 +71,9 @@ class DatabaseCalls:
             return await self._run(self._database.read, work, *given, **named)
 
     async def write(self, work: Work[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
-        """Return the result of `work` in a transaction. It is finished even when its caller is cancelled."""
+        """Return the result of `work` in a transaction. If it has begun, it is finished even when its caller is cancelled."""
         async with self._limit_time():
-            return await self._start_write(work, *given, **named)
+            return await self._run(self._database.write, work, *given, **named)
 
     async def discard(self, work: Work[Given, None], *given: Given.args, **named: Given.kwargs) -> None:
         """Run `work` as `write` does, but ignore an outage: the sweep deletes what is left."""
@@ -90,7 +87,7 @@ class DatabaseCalls:
         """
         while True:
             try:
-                return await self._start_write(work, *given, **named)
+                return await self._run(self._database.write, work, *given, **named)
             except MediaUnavailable:
                 await asyncio.sleep(RETRY_SECONDS)
 
@@ -103,19 +100,6 @@ class DatabaseCalls:
             self._note_outage("no response")
             raise database_away_error() from error
 
-    async def _start_write(self, work: Work[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
-        if len(self._unfinished) >= MAX_WAITING:
-            raise database_away_error()
-        future = asyncio.ensure_future(self._run(self._database.write, work, *given, **named))
-        self._unfinished.add(future)
-        future.add_done_callback(self._note_finished)
-        return await asyncio.shield(future)
-
-    def _note_finished(self, future: asyncio.Future[Any]) -> None:
-        self._unfinished.discard(future)
-        if not future.cancelled():
-            future.exception()  # the caller may be gone when the error arises
-
     async def _run(
         self,
         begin: Callable[[], AbstractContextManager[Connection]],
@@ -127,8 +111,12 @@ class DatabaseCalls:
             with begin() as connection:
                 return work(connection, *given, **named)
 
+        await self._connections.acquire()
+        call = asyncio.ensure_future(self._database.run(run_in_transaction))
+        self._unfinished.add(call)
+        call.add_done_callback(self._note_finished)
         try:
-            result = await self._database.run(run_in_transaction)
+            result = await asyncio.shield(call)
         except DatabaseError as error:
             self._note_outage(str(error))
             raise database_away_error() from error
@@ -136,6 +124,12 @@ class DatabaseCalls:
             self.steady_since = time.monotonic()
             log.info("video tasks are stored in the database")
         return result
+
+    def _note_finished(self, call: asyncio.Future[Any]) -> None:
+        self._unfinished.discard(call)
+        self._connections.release()
+        if not call.cancelled():
+            call.exception()  # the caller may be gone when the error arises
 
     def _note_outage(self, cause: str) -> None:
         if self.steady_since is not None:

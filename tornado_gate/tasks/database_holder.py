@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks import database_leases as rows
-from tornado_gate.tasks.database_calls import DatabaseCalls
+from tornado_gate.tasks.database_calls import CALL_SECONDS, DatabaseCalls
 from tornado_gate.tasks.database_leases import Claim, Renewal, SlotRow
 from tornado_gate.tasks.store import LeaseLost, Turn, WaitingTasks
 
@@ -42,6 +42,7 @@ class DatabaseLease:
         self.is_held = True
         self.is_lost = False
         self.is_cancel_requested = False
+        self.change: asyncio.Future[None] | None = None  # the last change, which `release` waits for
         self.taken_at = time.monotonic()
         self._holder = holder
 
@@ -204,6 +205,9 @@ class Holder:
     # Releasing
 
     async def release_lease(self, lease: DatabaseLease) -> None:
+        if lease.change is not None and not lease.change.done():  # its caller was cancelled
+            await asyncio.wait([lease.change], timeout=CALL_SECONDS)
+            lease.change.cancel()
         if self._leases.get(lease.task_id) is lease:
             del self._leases[lease.task_id]
         with suppress(MediaUnavailable):  # then a renewal finds the stray

@@ -9,6 +9,7 @@ While the database is away, running tasks continue, and their changes wait until
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
@@ -126,7 +127,9 @@ class DatabaseTaskStore:
 
     async def _replace(self, record: TaskRecord, lease: Lease) -> None:
         assert isinstance(lease, DatabaseLease)
-        await self._calls.persist(rows.replace_record, record, self._holder.id, lease.fence)
+        change = self._calls.persist(rows.replace_record, record, self._holder.id, lease.fence)
+        lease.change = asyncio.ensure_future(change)
+        await asyncio.shield(lease.change)
 
     async def delete(self, task_id: str) -> None:
         await self._calls.write(rows.delete_task, _check_id(task_id))
