@@ -68,3 +68,12 @@ video_images = Table(
     Column("stored", Double, nullable=False),
 )
 """The images of tasks that have not ended, in chunks. They are stored before their task."""
+
+webhook_secrets = Table(
+    "webhook_secrets",
+    METADATA,
+    Column("account", LargeBinary(32), primary_key=True),  # SHA-256 of its name
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("secret", String(100), nullable=False),  # in clear: webhooks are signed with it; "": webhooks are off
+    Column("expires", Double),
+)

@@ -67,11 +67,10 @@ from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.metrics import TaskMetrics
-from tornado_gate.tasks.opening import make_task_store
+from tornado_gate.tasks.opening import make_task_store, make_webhook_secrets
 from tornado_gate.tasks.provider_client import ProviderClient
 from tornado_gate.tasks.service import TaskService
 from tornado_gate.tasks.usage import record_task, settle_task
-from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
 from tornado_gate.tasks.webhook_sender import WebhookSender
 from tornado_gate.telemetry.metrics import Metrics
 
@@ -288,7 +287,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     media = MediaStore(data_dir / "media", secret=load_media_secret(data_dir))
     fetcher = StoredFileFetcher(media)
     fetcher.memory.report = partial(metrics.admission.set_shared, "fetched_files")
-    tasks = _make_task_service(config, gate, fetcher)
+    tasks = _make_task_service(config, gate, fetcher, keystore)
     services = Services(
         gate=gate,
         calls=Calls(memory, fetcher, media),
@@ -317,10 +316,10 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     return services
 
 
-def _make_task_service(config: Config, gate: Gate, fetcher: Fetcher) -> TaskService:
+def _make_task_service(config: Config, gate: Gate, fetcher: Fetcher, keystore: KeyStore) -> TaskService:
     data_dir = config.server.data_dir
     files = MediaStore(data_dir / "videos", secret=load_media_secret(data_dir), address="/videos/", evicts=False)
-    sender = WebhookSender(fetcher, WebhookSecretStore(data_dir))
+    sender = WebhookSender(fetcher, make_webhook_secrets(config, lambda: keystore.database))
     engine = TaskEngine(make_task_store(config), files, ProviderClient(gate, fetcher), config.videos, sender)
     TaskMetrics(gate, engine)
     engine.on_usage = partial(record_task, gate)

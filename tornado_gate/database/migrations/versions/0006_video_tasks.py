@@ -39,6 +39,14 @@ def upgrade() -> None:
         sa.Column("stored", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("task", "number", name=op.f("pk_video_images")),
     )
+    op.create_table(
+        "webhook_secrets",
+        sa.Column("account", sa.LargeBinary(length=32), nullable=False),
+        sa.Column("number", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("secret", sa.String(length=100), nullable=False),
+        sa.Column("expires", sa.Double(), nullable=True),
+        sa.PrimaryKeyConstraint("account", "number", name=op.f("pk_webhook_secrets")),
+    )
 
 
 def _create_tasks() -> None:
