@@ -52,7 +52,7 @@ class Renewal(NamedTuple):
 
 
 def renew(connection: Connection, holder: str, seconds: float) -> Renewal:
-    """Renew the leases and slots of a holder for `seconds`. Return those that it still has."""
+    """Renew the leases and slots of a holder for `seconds`. Return its leases and slots."""
     until = CLOCK + seconds
     row = insert(video_holders).values(id=holder, until=until)
     connection.execute(row.on_conflict_do_update(index_elements=["id"], set_={"until": until}))
