@@ -1,8 +1,8 @@
 """The tables of video tasks that are in the database: `tasks: {store: database}`. See `tables.py`.
 
-A lease or a slot is held by `holder`, a row of `video_holders`, which a running process renews. It ends when the process removes
-its row, or when its time has passed on the clock of the database. `fence` counts how often the lease or the slot was taken: a
-change with an older number is not accepted.
+A lease or a slot is held by `holder`, a row of `video_holders`, which a running process renews. When its time has passed on the
+clock of the database, another process deletes this row and releases the leases and slots. `fence` counts how often the lease or
+the slot was taken: a change with an older number is not accepted.
 """
 
 from __future__ import annotations

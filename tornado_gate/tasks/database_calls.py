@@ -20,8 +20,11 @@ from tornado_gate.storage.files import MediaUnavailable
 
 log = logging.getLogger(__name__)
 
-CALL_SECONDS = 10.0
-"""The time for one call. A caller then gets an error, although the call may still end in its thread."""
+CALL_SECONDS = 5.0
+"""The time for one call. A caller then gets an error, although the call may still end in its thread.
+
+It is shorter than a lease: if the database does not respond for as long as that, every process notices the outage.
+"""
 RETRY_SECONDS = 1.0
 
 Given = ParamSpec("Given")

@@ -149,21 +149,21 @@ class Holder:
 
     async def acquire_lease(self, task_id: str) -> DatabaseLease | None:
         async def take() -> DatabaseLease | None:
-            fence = await self._calls.write(rows.take_lease, self._claim(), task_id)
+            fence = await self._calls.write(rows.claim_lease, self._claim(), task_id)
             return None if fence is None else self._add_lease(task_id, fence)
 
         return await self._acquire(take())
 
     async def acquire_slot(self, provider: str, limit: int) -> DatabaseSlot | None:
         async def take() -> DatabaseSlot | None:
-            row = await self._calls.write(rows.take_slot, self._claim(), provider, limit)
+            row = await self._calls.write(rows.claim_slot, self._claim(), provider, limit)
             return None if row is None else self._add_slot(row)
 
         return await self._acquire(take())
 
     async def acquire_turn(self, provider: str, limit: int, waiting: WaitingTasks) -> Turn | None:
         async def take() -> Turn | None:
-            row = await self._calls.write(rows.take_turn, self._claim(), provider, limit, waiting)
+            row = await self._calls.write(rows.claim_turn, self._claim(), provider, limit, waiting)
             if row is None:
                 return None
             return Turn(row.task, self._add_lease(row.task.id, row.fence), self._add_slot(row.slot))

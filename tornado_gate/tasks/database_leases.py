@@ -1,15 +1,16 @@
 """The leases, slots and turns in the rows of a `DatabaseTaskStore`. Synchronous; each function runs in a transaction.
 
-A process is a *holder*: one row with a time, which it renews for all its leases and slots together. A lease is free if it has no
-holder, or if the time of its holder has passed. Each time that it is taken its fence increases. All times are of the database.
+A process is a *holder*: one row with a time, which it renews for all its leases and slots together. If its time has passed, the
+next process that takes a lease deletes this row and releases everything of the holder, in one transaction. So a renewal is
+before or after it, never in between. Each time that a lease is taken its fence increases. All times are of the database.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, false, func, or_, select, update
+from sqlalchemy import and_, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import Connection
 
@@ -65,23 +66,77 @@ def renew(connection: Connection, holder: str, seconds: float) -> Renewal:
 
 def end_holder(connection: Connection, holder: str) -> None:
     """Release everything that a holder has."""
-    for table in (video_tasks, video_slots):
-        connection.execute(update(table).where(table.c.holder == holder).values(holder=None))
-    connection.execute(video_holders.delete().where(video_holders.c.id == holder))
+    connection.execute(delete(video_holders).where(video_holders.c.id == holder))
+    _release_all(connection, [holder])
 
 
-def _is_free(column: Any, claim: Claim) -> ColumnElement[bool]:
-    living = select(video_holders.c.id).where(video_holders.c.until > CLOCK)
-    return or_(column.is_(None), column.not_in(living) if claim.may_take_over else false())
+def _release_dead(connection: Connection, claim: Claim) -> None:
+    """Release everything of other holders whose time has passed. A holder that is being renewed now is left alone."""
+    if not claim.may_take_over:
+        return
+    dead = select(video_holders.c.id).where(video_holders.c.until <= CLOCK, video_holders.c.id != claim.holder)
+    holders = list(connection.execute(dead.with_for_update(skip_locked=True)).scalars())
+    if holders:
+        _release_all(connection, holders)
+        connection.execute(delete(video_holders).where(video_holders.c.id.in_(holders)))
 
 
-def take_lease(connection: Connection, claim: Claim, task_id: str) -> int | None:
+def _release_all(connection: Connection, holders: list[str]) -> None:
+    for table in (video_slots, video_tasks):
+        connection.execute(update(table).where(table.c.holder.in_(holders)).values(holder=None))
+
+
+def _hold_holder(connection: Connection, holder: str) -> bool:
+    """Return whether the holder exists. No other process can release its leases before the end of the transaction."""
+    own = select(video_holders.c.id).where(video_holders.c.id == holder)
+    return connection.execute(own.with_for_update(read=True, key_share=True)).first() is not None
+
+
+def claim_lease(connection: Connection, claim: Claim, task_id: str) -> int | None:
     """Return the fence of the lease of a task that has not ended; None when it is not free, or its record is not readable."""
-    free = and_(video_tasks.c.id == task_id, video_tasks.c.active, _is_free(video_tasks.c.holder, claim))
-    data = connection.execute(select(video_tasks.c.record).where(free)).scalar()
+    _release_dead(connection, claim)
+    return _take_lease(connection, claim.holder, task_id) if _hold_holder(connection, claim.holder) else None
+
+
+def claim_slot(connection: Connection, claim: Claim, provider: str, limit: int) -> SlotRow | None:
+    """Return one of the `limit` slots of a provider, None when all are held. Raises ValueError if `provider` is no digest."""
+    _release_dead(connection, claim)
+    return _take_slot(connection, claim.holder, provider, limit) if _hold_holder(connection, claim.holder) else None
+
+
+def claim_turn(
+    connection: Connection, claim: Claim, provider: str, limit: int, waiting: WaitingTasks
+) -> TurnRow | None:
+    """Return the next task of a provider, with its lease and a slot; see `TaskStore.acquire_turn`."""
+    _release_dead(connection, claim)
+    free = video_tasks.c.active & (video_tasks.c.provider == provider) & video_tasks.c.holder.is_(None)
+    free_ids = set(connection.execute(select(video_tasks.c.id).where(free)).scalars())
+    if not free_ids or not _hold_holder(connection, claim.holder):
+        return None
+    slot = _take_slot(connection, claim.holder, provider, limit)
+    if slot is None:
+        return None
+    turns = select(video_turns.c.account, video_turns.c.number).where(video_turns.c.provider == provider)
+    last_turns = {turn.account: turn.number for turn in connection.execute(turns)}
+    accounts = [account for account, tasks in waiting.items() if tasks]
+    for account in sorted(accounts, key=lambda account: (last_turns.get(account, -1), waiting[account][0])):
+        tasks = waiting[account]
+        while tasks:
+            task = tasks.popleft()
+            fence = _take_lease(connection, claim.holder, task.id) if task.id in free_ids else None
+            if fence is not None:
+                _note_turn(connection, provider, account, max(last_turns.values(), default=0) + 1)
+                return TurnRow(task, fence, slot)
+    release_slot(connection, claim.holder, slot)
+    return None
+
+
+def _take_lease(connection: Connection, holder: str, task_id: str) -> int | None:
+    free = (video_tasks.c.id == task_id, video_tasks.c.active, video_tasks.c.holder.is_(None))
+    data = connection.execute(select(video_tasks.c.record).where(*free)).scalar()
     if data is None or not _is_runnable(connection, task_id, data):
         return None
-    taken = update(video_tasks).where(free).values(holder=claim.holder, fence=video_tasks.c.fence + 1)
+    taken = update(video_tasks).where(*free).values(holder=holder, fence=video_tasks.c.fence + 1)
     fence = connection.execute(taken.returning(video_tasks.c.fence)).scalar()
     return None if fence is None else int(fence)
 
@@ -103,21 +158,18 @@ def release_lease(connection: Connection, holder: str, task_id: str, fence: int)
     connection.execute(update(video_tasks).where(*own).values(holder=None))
 
 
-def take_slot(connection: Connection, claim: Claim, provider: str, limit: int) -> SlotRow | None:
-    """Return one of the `limit` slots of a provider, None when all are held. Raises ValueError if `provider` is no digest."""
+def _take_slot(connection: Connection, holder: str, provider: str, limit: int) -> SlotRow | None:
     if not _PROVIDER.fullmatch(provider):
         raise ValueError(f"{provider!r} is not the digest of a provider")
-    number_of_lock = to_lock_number(bytes.fromhex(provider))
-    connection.execute(select(func.pg_advisory_xact_lock(_PROVIDER_LOCK, number_of_lock)))
-    held = select(video_slots.c.number).where(
-        video_slots.c.provider == provider, ~_is_free(video_slots.c.holder, claim)
-    )
+    lock = func.pg_advisory_xact_lock(_PROVIDER_LOCK, to_lock_number(bytes.fromhex(provider)))
+    connection.execute(select(lock))
+    held = select(video_slots.c.number).where(video_slots.c.provider == provider, video_slots.c.holder.is_not(None))
     numbers = set(connection.execute(held).scalars())
     number = next((number for number in range(limit) if number not in numbers), None)
     if number is None:
         return None
-    row = insert(video_slots).values(provider=provider, number=number, holder=claim.holder, fence=1)
-    values = {"holder": claim.holder, "fence": video_slots.c.fence + 1}
+    row = insert(video_slots).values(provider=provider, number=number, holder=holder, fence=1)
+    values = {"holder": holder, "fence": video_slots.c.fence + 1}
     taken = row.on_conflict_do_update(index_elements=["provider", "number"], set_=values)
     return SlotRow(provider, number, connection.execute(taken.returning(video_slots.c.fence)).scalar_one())
 
@@ -130,30 +182,6 @@ def release_slot(connection: Connection, holder: str, slot: SlotRow) -> None:
         video_slots.c.fence == slot.fence,
     )
     connection.execute(update(video_slots).where(own).values(holder=None))
-
-
-def take_turn(connection: Connection, claim: Claim, provider: str, limit: int, waiting: WaitingTasks) -> TurnRow | None:
-    """Return the next task of a provider, with its lease and a slot; see `TaskStore.acquire_turn`."""
-    slot = take_slot(connection, claim, provider, limit)
-    if slot is None:
-        return None
-    free = select(video_tasks.c.id).where(
-        video_tasks.c.active, video_tasks.c.provider == provider, _is_free(video_tasks.c.holder, claim)
-    )
-    free_ids = set(connection.execute(free).scalars())
-    turns = select(video_turns.c.account, video_turns.c.number).where(video_turns.c.provider == provider)
-    last_turns = {turn.account: turn.number for turn in connection.execute(turns)}
-    accounts = [account for account, tasks in waiting.items() if tasks]
-    for account in sorted(accounts, key=lambda account: (last_turns.get(account, -1), waiting[account][0])):
-        tasks = waiting[account]
-        while tasks:
-            task = tasks.popleft()
-            fence = take_lease(connection, claim, task.id) if task.id in free_ids else None
-            if fence is not None:
-                _note_turn(connection, provider, account, max(last_turns.values(), default=0) + 1)
-                return TurnRow(task, fence, slot)
-    release_slot(connection, claim.holder, slot)
-    return None
 
 
 def _note_turn(connection: Connection, provider: str, account: str, number: int) -> None:

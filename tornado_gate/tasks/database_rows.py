@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Double, cast, delete, exists, func, insert, select, update
 from sqlalchemy.engine import Connection
 
-from tornado_gate.database.task_tables import video_holders, video_images, video_tasks, video_turns
+from tornado_gate.database.task_tables import video_images, video_tasks, video_turns
 from tornado_gate.errors import NotFound
 from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks.record import ID, RecordDamaged, RecordNewer, TaskRecord, decode_record, encode_record
@@ -40,7 +40,6 @@ CLOCK = cast(func.extract("epoch", func.clock_timestamp()), Double)
 BATCH = 200
 IMAGE_SECONDS = 3600.0
 """Age from which an image without an active task counts as abandoned: its task may not have been stored yet."""
-HOLDER_SECONDS = 3600.0
 MAX_TURNS = 1000
 """The number of turns of a provider that are stored. An account with an older turn counts as an account without a turn."""
 _ACCOUNT_LOCK = 7_238_412
@@ -273,11 +272,10 @@ def delete_expired(connection: Connection, now: float) -> TaskIds:
 
 
 def delete_leftovers(connection: Connection) -> None:
-    """Delete images without an active task, processes that ended long ago, and the oldest turns."""
+    """Delete images without an active task, and the oldest turns."""
     active = select(video_tasks.c.id).where(video_tasks.c.active)
     is_left = video_images.c.stored < CLOCK - IMAGE_SECONDS
     connection.execute(delete(video_images).where(is_left, video_images.c.task.not_in(active)))
-    connection.execute(delete(video_holders).where(video_holders.c.until < CLOCK - HOLDER_SECONDS))
     same = video_turns.alias()
     newest = select(func.max(same.c.number)).where(same.c.provider == video_turns.c.provider).scalar_subquery()
     connection.execute(delete(video_turns).where(video_turns.c.number <= newest - MAX_TURNS))

@@ -163,17 +163,20 @@ class TaskEngine:
     # Running
 
     async def _watch_store(self) -> None:
-        swept = time.monotonic()
+        swept, trouble = time.monotonic(), ""
         while True:
             self._look_now.clear()  # reset before the look: the next look finds a task that is created during this one
             try:
                 await self._start_waiting()
+                trouble = ""
                 if time.monotonic() - swept > SWEEP_SECONDS:
                     swept = time.monotonic()
                     for task_id in await self.store.sweep(self.store.get_time()):
                         log.info("task %s has expired", task_id)
             except GateError as error:
-                log.warning("video tasks cannot be started now, will retry: %s", error.message)
+                if error.message != trouble:  # reported once, because an outage may take hours
+                    log.warning("video tasks cannot be started now, will retry: %s", error.message)
+                trouble = error.message
             except Exception:
                 log.exception("looking for tasks failed")
             with suppress(TimeoutError):

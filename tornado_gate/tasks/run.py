@@ -200,7 +200,8 @@ class TaskRun:
 
     async def _begin(self) -> None:
         """Call the upstream, unless the task is cancelled first."""
-        request = decode_request(self.record, await self._store.find_image(self.record.id))
+        image = await self._store.find_image(self.record.id) if self.record.image is not None else None
+        request = decode_request(self.record, image)
         translated, self._translated = self._translated, None
         await self._store.check_lease(self._lease)
         start = asyncio.ensure_future(self._provider.begin(self.record, request, translated))
