@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.gateway import Gateway
 from tornado_gate.config import Config, Secret
 from tornado_gate.config.model import ServerConfig, TasksConfig
 from tornado_gate.tasks.database_store import DatabaseTaskStore
@@ -33,3 +35,11 @@ def test_the_file_store_loads_nothing_of_the_other() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == ""
+
+
+def test_a_reload_does_not_change_the_store(start_gateway: Callable[..., Gateway]) -> None:
+    gateway = start_gateway("dialect: contract\n")
+    conf = "database: postgresql://gate@127.0.0.1:9/none\ntasks: {store: database}\n"
+    (gateway.folder / "gate.yaml").write_text(conf, encoding="utf-8")
+    gateway.child.wait_for_line(r"restart the gateway to apply changed settings: tasks.store")
+    gateway.child.wait_for_line(r"configuration 2 is in force")

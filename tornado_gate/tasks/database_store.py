@@ -107,7 +107,8 @@ class DatabaseTaskStore:
         return await self._calls.read(rows.get_record, _check_id(task_id))
 
     async def find_image(self, task_id: str) -> Upload | None:
-        record = await self.get(task_id)
+        is_running = self._holder.find_lease(task_id) is not None  # then its run waits while the database is away
+        record = await (self._calls.persist(rows.get_record, task_id) if is_running else self.get(task_id))
         if record.image is None or record.has_ended:
             return None
         about = record.image
