@@ -20,7 +20,7 @@ from tornado_gate.storage.files import MediaUnavailable
 
 log = logging.getLogger(__name__)
 
-CALL_SECONDS = 5.0
+CALL_SECONDS = 4.0
 """The time for one call. A caller then gets an error, although the call may still end in its thread.
 
 It is shorter than a lease: if the database does not respond for as long as that, every process notices the outage.

@@ -25,7 +25,7 @@ from tornado_gate.tasks.store import LeaseLost, Turn, WaitingTasks
 
 log = logging.getLogger(__name__)
 
-LEASE_SECONDS = 7.0
+LEASE_SECONDS = 6.0
 """The time after which the leases of a process that has died are free. Together with the looks for tasks it is below 10 s."""
 RENEWAL_SECONDS = 1.0
 """The interval of renewals. With each of them a process also reads the requested cancellations."""
