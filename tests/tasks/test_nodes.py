@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import openai
 import pytest
 
 from tests.support.databases import empty
@@ -47,6 +48,7 @@ models:
   sora: {{provider: o, model: sora-2}}
   kling: {{provider: k, model: kling-v1}}
 videos: {{concurrency: {concurrency}, queued_per_account: 12, poll_seconds: 0.05, keep_seconds: 600}}
+fetch: {{allow_networks: [127.0.0.0/8]}}
 circuits: {{failures: 1000, open_seconds: 0.001}}
 keys:
   - {{name: test, key: {key}}}
@@ -62,11 +64,11 @@ def start(upstream: Upstream, tmp_path: Path, migrated_postgres: str) -> Iterato
     empty(migrated_postgres)
     started: list[Gateway] = []
 
-    def begin(name: str, concurrency: int = 4) -> Gateway:
+    def begin(name: str, *arguments: str, concurrency: int = 4) -> Gateway:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         conf = CONF.format(address=migrated_postgres, url=upstream.url, key=KEY, admin=ADMIN, concurrency=concurrency)
-        started.append(Gateway.start(conf, folder))
+        started.append(Gateway.start(conf, folder, *arguments))
         return started[-1]
 
     yield begin
@@ -82,9 +84,12 @@ def administrate(gateway: Gateway, method: str, path: str) -> Any:
     return response.json()
 
 
+def options_of(gateway: Gateway) -> list[str]:
+    return ["--conf", str(gateway.folder / "gate.yaml"), "--data-dir", str(gateway.folder / "var")]
+
+
 def run_tasks(gateway: Gateway, *arguments: str) -> Any:
-    options = ["--conf", str(gateway.folder / "gate.yaml"), "--data-dir", str(gateway.folder / "var"), "--json"]
-    done = run_command("tasks", *arguments, *options)
+    done = run_command("tasks", *arguments, *options_of(gateway), "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -251,6 +256,38 @@ def test_a_node_dies_while_a_video_is_downloaded(start: Start, upstream: Upstrea
     take_over(a, b, task, "completed")
     assert content(b, task) == MP4
     assert made(upstream) == 0
+
+
+@pytest.mark.qa
+def test_a_node_dies_before_it_has_sent_the_webhook(start: Start, upstream: Upstream) -> None:
+    a = start("a")
+    failed = state("failed", error={"code": "moderation_blocked", "message": "no foxes"})
+    upstream.script(begins(), polls(failed), answer(Wait("never"), path="/hook"))
+    secret = run_command("tasks", "webhook-secret", "--account", "test", *options_of(a)).stdout.strip()
+    task = create(a, webhook_url=f"{upstream.url}/hook")
+    upstream.wait_for_requests(3)
+    start("b")
+    killed(a)
+    upstream.script(answer(status=204, headers={}, path="/hook"))
+    request = upstream.wait_for_requests(4, seconds=30)[3]
+    with openai.OpenAI(api_key="none", base_url="http://127.0.0.1:9", webhook_secret=secret) as client:
+        event = client.webhooks.unwrap(request.body, dict(request.headers))
+    assert (event.type, event.data.id) == ("video.failed", task)
+
+
+@pytest.mark.qa
+def test_the_processes_of_two_nodes_share_all_tasks(start: Start, upstream: Upstream) -> None:
+    a, b = (start(name, "--processes", "2") for name in "ab")
+    upstream.script(
+        answer(MP4, path="/v1/videos/video_up/content", headers=VIDEO, repeat=True),
+        polls(state("completed"), repeat=True),
+        answer(state("queued"), path="/v1/videos", repeat=True),
+    )
+    tasks = [create((a, b)[number % 2]) for number in range(10)]
+    assert [ended((b, a)[number % 2], task)["status"] for number, task in enumerate(tasks)] == ["completed"] * 10
+    assert made(upstream) == 10
+    for node in (a, b):
+        node.stop()
 
 
 @pytest.mark.qa
