@@ -74,7 +74,7 @@ class Holder:
         self._id = secrets.token_hex(16)
         self._leases: dict[str, DatabaseLease] = {}
         self._slots: set[SlotRow] = set()
-        self._strays: set[Any] = set()
+        self._strays: dict[Any, float] = {}  # rows that this process does not know, and when it has seen each first
         self._valid_until = 0.0
         self._renewing: asyncio.Task[None] | None = None
         self._releasing: set[asyncio.Future[Any]] = set()
@@ -133,17 +133,19 @@ class Holder:
         self._release_strays(renewal)
 
     def _release_strays(self, renewal: Renewal) -> None:
-        """Release rows of this process that it does not know in two renewals: its call has failed after the change."""
+        """Release rows of this process that it does not know for half of a lease: a call has failed after its change."""
         tasks = {(task_id, fence) for task_id, (fence, _) in renewal.leases.items()}
-        strays = (tasks - {(lease.task_id, lease.fence) for lease in self._leases.values()}) | (
-            renewal.slots - self._slots
-        )
-        for stray in strays & self._strays:
+        known_tasks = {(lease.task_id, lease.fence) for lease in self._leases.values()}
+        strays: set[Any] = (tasks - known_tasks) | (renewal.slots - self._slots)
+        now = time.monotonic()
+        self._strays = {stray: self._strays.get(stray, now) for stray in strays}
+        for stray, seen_at in self._strays.items():
+            if now - seen_at < LEASE_SECONDS / 2:
+                continue
             if isinstance(stray, SlotRow):
                 self._release_later(self._calls.write(rows.release_slot, self._id, stray))
             else:
                 self._release_later(self._calls.write(rows.release_lease, self._id, *stray))
-        self._strays = strays
 
     # Taking
 
