@@ -82,7 +82,7 @@ class Desk:
             assert lease is not None
             kept = advance(kept, **changes)
             await (store.finish(kept, lease) if kept.has_ended else store.save(kept, lease))
-            lease.release()
+            await lease.release()
         return kept
 
     def done(self, *, age: float = 0.0, **values: Any) -> TaskRecord:
@@ -311,7 +311,7 @@ def test_whoever_runs_a_task_and_does_not_stop_is_told_of(desk: Desk, monkeypatc
     assert "was requested to stop, but was still running after 0.5 s" in result.stderr
     assert desk.get(record).status == "queued"
     assert desk.json("show", record.id)["cancel_requested"]
-    lease.release()
+    asyncio.run(lease.release())
 
 
 GATEWAY = """

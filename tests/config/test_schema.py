@@ -23,7 +23,10 @@ A_BUCKET = (
 AN_OPTION = "an option must be lower-case letters, digits and _, such as region"
 A_SIGNING_SECRET = "must have 32 characters or more, equal at all nodes; leave it out for a key in the bucket"
 FOR_A_BUCKET = "is for a bucket; set media.store, such as s3://bucket/prefix, or remove the key"
-EMBEDDED = "is not supported by this version, which stores all data below server.data_dir; remove the key"
+NEEDS_POSTGRESQL = (
+    "needs a PostgreSQL database, which all nodes share: set database: postgresql://…, or remove this key, because "
+    "the file store has the tasks of one machine"
+)
 
 SERVER = [
     ("host: 5", f"{A_STRING} an integer; put quotes around it"),
@@ -127,7 +130,8 @@ TOP = [
     ("defaults: {Chat: a}", "defaults.Chat", AN_OPERATION),
     ("defaults: {chat: 1}", "defaults.chat", f"{A_STRING} an integer; put quotes around it"),
     ("dialect: french", "dialect", "must be 'contract', 'vendor' or 'auto', not 'french'"),
-    ("tasks: {store: database}", "tasks", EMBEDDED),
+    ("tasks: {store: redis}", "tasks.store", "must be 'file' or 'database', not 'redis'"),
+    ("tasks: {store: database}", "tasks.store", NEEDS_POSTGRESQL),
     ("media: {store: http://h/b}", "media.store", A_BUCKET),
     ("media: {store: 's3://k:s@b'}", "media.store", A_BUCKET),
     ("media: {store: s3://bucket, endpoint: host}", "media.endpoint", AN_ADDRESS),

@@ -32,6 +32,7 @@ from tornado_gate.tasks import run as running
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord
+from tornado_gate.tasks.store import LeaseLost
 from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.types import UpstreamResponse, VideoOperation, VideoRequest, replace
 
@@ -656,6 +657,31 @@ def test_a_store_that_cannot_be_written_for_a_while_loses_nothing_and_asks_nobod
     ended = outcome(tmp_path, upstream)
     assert ended.status == "completed"
     assert len(upstream.begun) == 1
+
+
+def test_a_run_whose_lease_has_ended_neither_begins_the_work_nor_records_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another process may have begun it. The run that follows asks the upstream first."""
+    lost, used = iter([True, False, True, False]), list[TaskRecord]()
+
+    async def check_lease(self: FileTaskStore, lease: Any) -> None:
+        if next(lost, False):
+            raise LeaseLost
+
+    async def test(world: World) -> TaskRecord:
+        world.engine.on_usage = used.append
+        made = await world.task()
+        world.engine.wake()
+        return await world.ended(made)
+
+    monkeypatch.setattr(FileTaskStore, "check_lease", check_lease)
+    upstream = Upstream(polls=[VideoOperation(status="lost"), DONE])
+    ended = lived(tmp_path, upstream, test)
+    assert ended.status == "completed"
+    assert len(upstream.begun) == len(used) == 1
+    assert caplog.text.count("stops here") == 2
+    assert upstream.polled[0] is None
 
 
 def test_a_task_of_another_life_is_not_found(tmp_path: Path) -> None:

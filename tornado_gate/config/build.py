@@ -30,6 +30,7 @@ from tornado_gate.config.model import (
     Secret,
     ServerConfig,
     TargetConcurrency,
+    TasksConfig,
     TeamEntry,
     VideosConfig,
 )
@@ -77,6 +78,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         realtime=build_realtime(data.get("realtime", {})),
         responses=ResponseRules(**data.get("responses", {})),
         videos=build_videos(data.get("videos", {})),
+        tasks=TasksConfig(**data.get("tasks", {})),
         fetch=build_fetch(data.get("fetch", {})),
         database=data.get("database", Secret("")),
         cors=build_cors(data.get("cors", {})),

@@ -329,6 +329,12 @@ class VideosConfig(Value, frozen=True, kw_only=True):
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
+class TasksConfig(Value, frozen=True, kw_only=True):
+    """Where the state of video tasks is: in files in the data directory, or in the database that all nodes share."""
+
+    store: Literal["file", "database"] = "file"
+
+
 class RealtimeConfig(Value, frozen=True, kw_only=True):
     """Realtime sessions: open sessions per key and per account, client secrets of an account that have not expired,
     duration of a session, messages per second from a caller (excess messages wait), size of a message. `origins` are the web
@@ -472,6 +478,7 @@ class Config(Value, frozen=True, kw_only=True):
     retries: RetriesConfig = RetriesConfig()
     media: MediaConfig = MediaConfig()
     videos: VideosConfig = VideosConfig()
+    tasks: TasksConfig = TasksConfig()
     realtime: RealtimeConfig = RealtimeConfig()
     responses: ResponseRules = ResponseRules()
     fetch: FetchRules = FetchRules()

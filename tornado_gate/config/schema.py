@@ -13,7 +13,7 @@ from marshmallow.types import UnknownOption
 
 from tornado_gate.codec.networks import parse_network
 from tornado_gate.config import values
-from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
+from tornado_gate.config.faults import Fault, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
 from tornado_gate.config.oidc import make_auth_field
 from tornado_gate.config.prices import make_prices_field
@@ -433,6 +433,10 @@ class VideosSchema(Schema):
     bounds = Section(VideoBoundsSchema, example="{seconds: [1, 60]}")
 
 
+class TasksSchema(Schema):
+    store = String(choices=("file", "database"))
+
+
 class RealtimeSchema(Schema):
     sessions_per_key = Integer(least=1)
     sessions_per_account = Integer(least=1)
@@ -493,6 +497,7 @@ class FileSchema(Schema):
     retries = Section(RetriesSchema, example="{same_target: 1}")
     media = Section(MediaSchema)
     videos = Section(VideosSchema)
+    tasks = Section(TasksSchema, example="{store: database}")
     realtime = Section(RealtimeSchema)
     responses = Section(ResponsesSchema)
     fetch = Section(FetchSchema)
@@ -510,13 +515,6 @@ class FileSchema(Schema):
     default_prices = Boolean()
     unpriced = String(choices=("allow", "deny"))
 
-
-_EXTERNAL_STORE_UNSUPPORTED = (
-    "is not supported by this version, which stores all data below server.data_dir; remove the key"
-)
-_UNSUPPORTED_KEYS: dict[KeyPath, str] = {
-    ("tasks",): _EXTERNAL_STORE_UNSUPPORTED,
-}
 
 _FILE_SCHEMA = FileSchema()
 
@@ -536,9 +534,6 @@ def check(loaded: Any) -> tuple[dict[str, Any], list[Fault]]:
     try:
         return _FILE_SCHEMA.load(loaded), []
     except ValidationError as error:
-        faults = [
-            (path, _UNSUPPORTED_KEYS.get(path, message))
-            for path, message in flatten_messages(error.messages, make_key_index(), _FILE_SCHEMA)
-        ]
+        faults = list(flatten_messages(error.messages, make_key_index(), _FILE_SCHEMA))
         sound: Any = error.valid_data
         return sound or {}, faults

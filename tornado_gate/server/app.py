@@ -67,12 +67,11 @@ from tornado_gate.storage.media_stores import BucketReports, open_media_stores
 from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.tasks.engine import TaskEngine
-from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.metrics import TaskMetrics
+from tornado_gate.tasks.opening import make_task_store, make_webhook_secrets
 from tornado_gate.tasks.provider_client import ProviderClient
 from tornado_gate.tasks.service import TaskService
 from tornado_gate.tasks.usage import record_task, settle_task
-from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
 from tornado_gate.tasks.webhook_sender import WebhookSender
 from tornado_gate.telemetry.metrics import Metrics
 
@@ -291,7 +290,7 @@ def make_services(
     media, videos = open_media_stores(config, media_secret, _make_bucket_reports(config, metrics))
     fetcher = StoredFileFetcher(media)
     fetcher.memory.report = partial(metrics.admission.set_shared, "fetched_files")
-    tasks = _make_task_service(config, gate, fetcher, videos)
+    tasks = _make_task_service(config, gate, fetcher, videos, keystore)
     services = Services(
         gate=gate,
         calls=Calls(memory, fetcher, media),
@@ -327,11 +326,11 @@ def _make_bucket_reports(config: Config, metrics: Metrics) -> BucketReports | No
     return BucketReports(bucket.count_failure, bucket.set_pending)
 
 
-def _make_task_service(config: Config, gate: Gate, fetcher: Fetcher, files: MediaStore) -> TaskService:
-    data_dir = config.server.data_dir
-    sender = WebhookSender(fetcher, WebhookSecretStore(data_dir))
-    store = FileTaskStore(data_dir / "tasks")
-    engine = TaskEngine(store, files, ProviderClient(gate, fetcher), config.videos, sender)
+def _make_task_service(
+    config: Config, gate: Gate, fetcher: Fetcher, files: MediaStore, keystore: KeyStore
+) -> TaskService:
+    sender = WebhookSender(fetcher, make_webhook_secrets(config, lambda: keystore.database))
+    engine = TaskEngine(make_task_store(config), files, ProviderClient(gate, fetcher), config.videos, sender)
     TaskMetrics(gate, engine)
     engine.on_usage = partial(record_task, gate)
     engine.on_settle = partial(settle_task, gate)

@@ -18,6 +18,7 @@ from tornado.web import Application
 from tornado_gate import config as conf
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config
+from tornado_gate.database.engine import DatabaseError
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
@@ -85,6 +86,16 @@ def load_config(
     return conf.load(path, environment, flags, bound_host, at_rest=at_rest) if path else conf.default_config(flags)
 
 
+def _open_keystore(config: Config) -> KeyStore:
+    """Open the database of conf. Raises FileFaults with its line, DatabaseError for the SQLite file."""
+    try:
+        return KeyStore.open(config.server.data_dir, config.database)
+    except DatabaseError as error:
+        if not config.database:
+            raise
+        raise conf.FileFaults([(("database",), str(error))], config.path, config.lines) from error
+
+
 def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
     """Serve until SIGTERM or SIGINT. Raises ConfigError or ServeError before it listens."""
     inherited, predecessor = take_inherited(os.environ), Predecessor(os.environ)
@@ -100,7 +111,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         protect_data_dir(server.data_dir)
     except DataDirError as error:
         raise ServeError(str(error)) from error
-    keystore = KeyStore.open(server.data_dir, config.database)
+    keystore = _open_keystore(config)
     failure_log.clear(server.data_dir)
     count = server.processes or os.cpu_count() or 1
     metrics_folder = prepare_folder(choose_parent(server.data_dir)) if count > 1 else None

@@ -189,6 +189,10 @@ class Reloader:
         if config.media.bucket != bucket:
             changed.append("media.store and the keys of its bucket")
             config = replace(config, media=replace(config.media, bucket=bucket))
+        tasks = self._gate.snapshot.config.tasks
+        if config.tasks != tasks:
+            changed.append("tasks.store")
+            config = replace(config, tasks=tasks)
         if changed:
             log.warning("restart the gateway to apply changed settings: %s", ", ".join(changed))
         return replace(config, server=replace(config.server, **kept))
