@@ -16,9 +16,12 @@ from tests.support.valkey import Valkey
 from tornado_gate.admission.bounds import make_bound
 from tornado_gate.admission.counters import MOST_LEASES
 from tornado_gate.admission.embedded import EmbeddedStore
+from tornado_gate.admission.limiter import Limiter, TrialLimiter
 from tornado_gate.admission.redis_store import TIMEOUT_SECONDS, RedisStore, _make_name
 from tornado_gate.admission.store import Outcome, Store, StoreUnavailable
+from tornado_gate.errors import RateLimited
 from tornado_gate.ledger.spending import Used, find_period
+from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import Bound
 
 MakeStore = Callable[[], Store]
@@ -63,6 +66,35 @@ async def use(store: Store, *bounds: Bound, amounts: list[int] | None = None) ->
         await store.raise_used({bound: Used() for bound in outcome.unread}, find_period(time.time()))
         outcome = await store.reserve(bounds, amounts or [1] * len(bounds))
     return outcome.moment is not None
+
+
+def test_a_trial_refuses_what_a_reservation_would_and_reserves_nothing(
+    make_store: MakeStore, subject: str, tmp_path: Path
+) -> None:
+    bounds = tuple(
+        make_bound("key", subject, name, limit)
+        for name, limit in (("requests_per_minute", 2), ("concurrent_requests", 5), ("usd_per_day", 1e-9))
+    )
+
+    async def run() -> None:
+        store = make_store()
+        metrics = Metrics().limits
+        limiter = Limiter(EmbeddedStore(tmp_path / "local"), store, lambda _bounds: {}, metrics)
+        await limiter.start()
+        trial = TrialLimiter(limiter)
+        for _ in range(4):
+            await trial.reserve(bounds, (1, 1, 1), (1, 1, 0))
+        assert [level.used for level in await store.read(bounds)] == [0, 0, 0]
+        await limiter.reserve(bounds, (1, 1, 1))
+        for _ in range(2):
+            with pytest.raises(RateLimited) as spent:
+                await trial.reserve(bounds, (1, 1, 1), (1, 1, 0))
+            assert spent.value.code == "budget_exceeded"
+            assert spent.value.exceeded["bound"] == "usd_per_day"
+        assert [level.used for level in await store.read(bounds)] == [1, 1, 1]
+        await limiter.close()
+
+    asyncio.run(run())
 
 
 def test_two_stores_together_admit_exactly_the_limit(make_store: MakeStore, subject: str) -> None:
@@ -205,6 +237,7 @@ from pathlib import Path
 from tornado_gate.admission.bounds import make_bound
 from tornado_gate.admission.counters import MOST_LEASES
 from tornado_gate.admission.embedded import EmbeddedStore
+from tornado_gate.admission.limiter import Limiter, TrialLimiter
 from tornado_gate.admission.redis_store import RedisStore
 async def main():
     kind, place, subject = sys.argv[1:]

@@ -39,6 +39,26 @@ async def test_what_the_caller_would_be_refused_is_refused(ask: Ask) -> None:
 
 
 @pytest.mark.gen_test
+async def test_a_request_that_the_limits_would_refuse_is_said_with_its_code_and_counts_nothing(
+    ask: Ask, fake: FakeProvider
+) -> None:
+    headers = {"Authorization": "Bearer limited-key-0123"}
+    for _ in range(2):
+        explanation = orjson.loads((await ask(EXPLAIN, CHAT, headers=headers)).body)
+        assert "refused" not in explanation
+        assert explanation["limits"]["requests"] == {"limit": 1, "remaining": 1}
+    assert (await ask("/plain", CHAT, headers=headers)).code == 200
+    refused = await ask("/plain", CHAT, headers=headers)
+    explanation = orjson.loads((await ask(EXPLAIN, CHAT, headers=headers)).body)
+    assert explanation["refused"]["status"] == refused.code == 429
+    assert explanation["refused"]["code"] == error_of(refused)["code"] == "rate_limited"
+    assert explanation["refused"]["message"].startswith("The API key 'limited' may use 1 requests per minute")
+    assert explanation["limits"]["requests"] == {"limit": 1, "remaining": 0}
+    assert explanation["target"] == {"provider": "fake", "model": "m"}
+    assert len(fake.asked) == 1
+
+
+@pytest.mark.gen_test
 @pytest.mark.parametrize(("route", "code"), [("", 400), ("plain", 400), ("/nowhere", 404), ("/v1/_explain", 404)])
 async def test_a_route_that_is_none_is_said_so(ask: Ask, route: str, code: int) -> None:
     assert (await ask(f"/v1/_explain?route={route}", CHAT)).code == code

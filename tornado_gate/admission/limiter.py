@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from tornado_gate.admission.bounds import OPEN, REQUESTS, make_bound
+from tornado_gate.admission.bounds import GATEWAY, OPEN, REQUESTS, make_bound
 from tornado_gate.admission.embedded import EmbeddedStore
 from tornado_gate.admission.refusals import find_lowest, make_refusal, render_headers
 from tornado_gate.admission.store import Level, Outcome, Store, StoreUnavailable
@@ -32,6 +32,8 @@ GUESSES: Final = 3
 attempts.
 """
 NO_MOMENT: Final = Moment(0, 0, 0)
+ALWAYS_REFUSED: Final = make_bound(GATEWAY, "", "requests_per_minute", -1)
+"""A bound beside which a store reserves nothing. The store still reports the other bounds that refuse."""
 MOST_TOKENS: Final = 10**12
 """The maximum number of tokens of one request: the sum of a bucket has 55 bits."""
 
@@ -108,9 +110,7 @@ class Limiter:
         self._metrics.observe_store(store.name, time.perf_counter() - began)
         if outcome.moment is not None:
             return Reservation(bounds, list(amounts), outcome.moment, store), outcome.levels
-        refusal = make_refusal(outcome.levels, dict(zip(bounds, amounts, strict=True)), time.time())
-        refusal.levels = find_lowest(outcome.levels)
-        refusal.headers |= render_headers(refusal.levels)
+        refusal = _make_refusal(outcome.levels, bounds, amounts)
         self._metrics.count_refusal(refusal.exceeded["bound"], refusal.exceeded["subject"])
         raise refusal
 
@@ -321,6 +321,36 @@ class Limiter:
             self._is_remote_away = False
             self._metrics.set_store_away(False)
             log.warning("the store of limits can be used again")
+
+
+class TrialLimiter(Limiter):
+    """A limiter that refuses what `limiter` would refuse now. It reserves nothing, and counts no refusal."""
+
+    def __init__(self, limiter: Limiter) -> None:
+        super().__init__(limiter.local, limiter.remote, limiter._read_ledger, limiter._metrics)
+        self._is_remote_away = limiter._is_remote_away
+        self._reading = limiter._reading
+
+    async def reserve(
+        self, bounds: tuple[Bound, ...], amounts: Sequence[int], least: Sequence[int] | None = None
+    ) -> tuple[Reservation, Sequence[Level]]:
+        least = amounts if least is None else least
+        needed = [min(amount, max(1, lowest)) for amount, lowest in zip(amounts, least, strict=True)]
+        store = self.remote if self.remote is not None and not self._is_remote_away else self.local
+        with suppress(StoreUnavailable):  # then requests are admitted without counting
+            outcome = await self._reserve_amounts(store, (*bounds, ALWAYS_REFUSED), (*needed, 0))
+            levels = [level for level in outcome.levels if level.bound is not ALWAYS_REFUSED]
+            if levels:
+                raise _make_refusal(levels, bounds, amounts)
+        return Reservation(bounds, list(amounts), NO_MOMENT, None), ()
+
+
+def _make_refusal(levels: Sequence[Level], bounds: Iterable[Bound], amounts: Iterable[int]) -> RateLimited:
+    """Return the error for a request that `levels` refuse, with the remaining amounts in its headers."""
+    refusal = make_refusal(levels, dict(zip(bounds, amounts, strict=True)), time.time())
+    refusal.levels = find_lowest(levels)
+    refusal.headers |= render_headers(refusal.levels)
+    return refusal
 
 
 def _bound_used(tokens: int, cost: int) -> Mapping[str, int]:

@@ -12,12 +12,13 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from itertools import chain
 from typing import Any, Final
 
 from tornado_gate.admission.bounds import CALLER_KINDS, GATEWAY, OPEN, REQUESTS, get_title, list_bounds, needs_estimate
 from tornado_gate.admission.estimates import USUAL_ANSWER, Estimate, UsualAnswers
-from tornado_gate.admission.limiter import Limiter
+from tornado_gate.admission.limiter import Limiter, TrialLimiter
 from tornado_gate.admission.overrides import NO_OVERRIDES, Overrides
 from tornado_gate.admission.refusals import find_lowest, format_amount
 from tornado_gate.admission.store import Level
@@ -138,6 +139,12 @@ class Admission:
         if target.model != (requested[0].subject if requested else call.model):
             of_target += self._of_models.get(target.model, NO_BOUNDS)
         return self._list_unreserved(call, requested, call.charge.reservations), of_target
+
+    def make_trial(self) -> Admission:
+        """Return an admission for requests that are not sent: `enter` refuses the same requests now, and reserves nothing."""
+        trial = copy(self)
+        trial.limiter = TrialLimiter(self.limiter)
+        return trial
 
     def _list_unreserved(
         self, call: Call, requested: tuple[Bound, ...], reservations: Reservations | None

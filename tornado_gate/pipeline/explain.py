@@ -13,11 +13,13 @@ from typing import Any
 import orjson
 
 from tornado_gate.admission.body_budget import SMALL_BYTES
+from tornado_gate.admission.estimates import Estimate
 from tornado_gate.codec.secret_words import MASK, mask_address
+from tornado_gate.errors import RateLimited
 from tornado_gate.pipeline import auth, server_tool_parts, signatures, token_counts
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.model_names import resolve_model_name
-from tornado_gate.pipeline.pipeline import find_needs, prepare_verbatim_request
+from tornado_gate.pipeline.pipeline import estimate_usage, find_needs, prepare_verbatim_request
 from tornado_gate.pipeline.request_cache import RequestCache
 from tornado_gate.pipeline.reviews import review_alone
 from tornado_gate.pipeline.snapshot import Snapshot
@@ -25,19 +27,27 @@ from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS, Candidates, Needs, make_unavailable, select_candidates
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.table import Candidate
-from tornado_gate.types import Call, Target, UpstreamRequest, WireRequest
+from tornado_gate.types import Call, Charge, Target, UpstreamRequest, WireRequest
 from tornado_gate.types.value import Value, replace
 
 _SHOWN_HEADERS = re.compile(r"content-type|accept|accept-encoding|[a-z]+-(?:version|beta)", re.IGNORECASE)
 """Headers that contain no secret: content types, and versions of a vendor's API."""
 
 
-class _Attempt(Value, frozen=True):
-    """The target of `targets` that a request tries first, and the reason. `call` has the model and the operation."""
+class _Choice(Value, frozen=True):
+    """The target that a request is sent to first. `refusal` is the error of the limits that refuse the request, else None."""
 
-    call: Call
     target: Target
     provider: ConfiguredProvider
+    is_last_resort: bool
+    refusal: RateLimited | None = None
+
+
+class _Attempt(Value, frozen=True):
+    """The chosen target among `targets`, and the reason for it. `call` has the model and the operation."""
+
+    call: Call
+    choice: _Choice
     targets: tuple[Target, ...]
     why: str
 
@@ -53,9 +63,9 @@ async def check_request(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRe
     call = snapshot.targets.for_model(call, resolve_model_name(snapshot.config.defaults, wire, call.caller))
     once = RequestCache(wire, snapshot.formats[call.format], gate)
     attempt = await _find_attempt(gate, snapshot, call, once)
-    call = replace(attempt.call, target=attempt.target, losses=[])
+    call = replace(attempt.call, target=attempt.choice.target, losses=[])
     call.progress.explain(call.model, call.target)
-    await _translate(call, once, attempt.provider)
+    await _translate(call, once, attempt.choice.provider)
     call.losses.extend(unreviewed)
     return call
 
@@ -64,24 +74,59 @@ async def _find_attempt(gate: Gate, snapshot: Snapshot, call: Call, once: Reques
     operations = auth.filter_operations(call.caller, once.wire.route.operations)
     needs = await find_needs(snapshot.targets, call, operations, once)
     targets = select_candidates(gate.health, snapshot.targets, call, operations, needs)
-    (target, provider), is_last_resort = _choose(gate, snapshot, call, targets, needs)
-    call = replace(call, operation=target.first_supported_operation(operations))
-    why = _explain_order(snapshot, call, targets, needs, is_last_resort=is_last_resort)
-    return _Attempt(call, target, provider, tuple(found for found, _ in targets), why)
+    estimate = None
+    if gate.admission.needs_estimate(call):
+        estimate = await estimate_usage(gate, call, operations, once)
+    choice = await _choose(gate, snapshot, call, targets, needs, estimate)
+    call = replace(call, operation=choice.target.first_supported_operation(operations))
+    why = _explain_order(snapshot, call, targets, needs, is_last_resort=choice.is_last_resort)
+    return _Attempt(call, choice, tuple(target for target, _ in targets), why)
 
 
-def _choose(
-    gate: Gate, snapshot: Snapshot, call: Call, targets: Sequence[Candidate], needs: Needs = NO_NEEDS
-) -> tuple[Candidate, bool]:
-    """Return the target that a request tries first, and whether it is the last resort. Raises Unavailable."""
-    candidates = Candidates(gate.health, snapshot.targets, call.caller.account, targets, needs)
-    found = candidates.peek()
-    if found is not None:
-        return found, False
-    found = candidates.find_last_resort()
-    if found is None:
+async def _choose(
+    gate: Gate,
+    snapshot: Snapshot,
+    call: Call,
+    targets: Sequence[Candidate],
+    needs: Needs = NO_NEEDS,
+    estimate: Estimate | None = None,
+) -> _Choice:
+    """Return the target that a request is sent to first, or the first target with the error of the limits that refuse it.
+
+    A target that has reached its own limits is skipped. Nothing is reserved. Raises Unavailable.
+    """
+    admission, first, refusal = gate.admission.make_trial(), None, None
+    while (choice := _find_first(gate, snapshot, call, targets, needs)) is not None:
+        first, target = first or choice, choice.target
+        try:
+            refused = await admission.enter(snapshot.prices, replace(call, charge=Charge()), target, estimate)
+        except RateLimited as error:  # another target does not help
+            return replace(first, refusal=error)
+        if refused is None:
+            return choice
+        refusal = refusal or refused
+        targets = [other for other in targets if (other[0].place, other[0].model) != (target.place, target.model)]
+    if first is None:
         raise make_unavailable(gate.health, call, targets)
-    return found, True
+    return replace(first, refusal=refusal)
+
+
+def _find_first(
+    gate: Gate, snapshot: Snapshot, call: Call, targets: Sequence[Candidate], needs: Needs
+) -> _Choice | None:
+    """Return the target that a request tries first, None if every circuit is open and another request probes."""
+    candidates = Candidates(gate.health, snapshot.targets, call.caller.account, targets, needs)
+    found, is_last_resort = candidates.peek(), False
+    if found is None:
+        found, is_last_resort = candidates.find_last_resort(), True
+    return None if found is None else _Choice(*found, is_last_resort)
+
+
+def _describe_refusal(refusal: RateLimited | None) -> dict[str, Any]:
+    """Return the error that the caller would receive, as a part of an explanation."""
+    if refusal is None:
+        return {}
+    return {"refused": {"status": refusal.status, "code": refusal.code, "message": refusal.message}}
 
 
 _STRATEGIES = {
@@ -123,7 +168,10 @@ async def _translate(call: Call, once: RequestCache, provider: ConfiguredProvide
 
 
 async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> dict[str, Any]:
-    """Return the explanation of `wire` as JSON values. Raises the GateError that the caller gets before the upstream call."""
+    """Return the explanation of `wire` as JSON values. `refused` is the error of limits that refuse the request now.
+
+    Raises any other GateError that the caller gets before the upstream call.
+    """
     wire_format = snapshot.formats[call.format]
     if wire.route.model == "none":
         return {"operation": call.operation, "format": call.format, "answered_by": "the gateway itself"}
@@ -137,30 +185,32 @@ async def explain(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest)
         return {"operation": call.operation, "format": call.format, "model": call.model, "answered_by": by}
     once = RequestCache(wire, wire_format, gate)
     attempt = await _find_attempt(gate, snapshot, call, once)
-    call = attempt.call
-    explained = await _explain_attempt(gate, call, once, attempt.target, attempt.provider)
+    call, choice = attempt.call, attempt.choice
+    explained = await _explain_attempt(gate, call, once, choice.target, choice.provider)
     explained["losses"] += unreviewed
     return {
+        **_describe_refusal(choice.refusal),
         **_describe_choice(gate, snapshot, call, attempt.targets, attempt.why),
         **explained,
-        "limits": await gate.admission.describe_limits(call, attempt.target),
+        "limits": await gate.admission.describe_limits(call, choice.target),
     }
 
 
 async def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str, Any]:
     """Return which target a request for the model and operation of `call` gets now, and why. No body is needed.
 
-    Raises the GateError that the caller gets before the body is read.
+    `refused` is the error of limits that refuse the request now. Raises any other GateError before the body is read.
     """
     operations = auth.filter_operations(call.caller, (call.operation,))
     call = snapshot.targets.for_model(call, call.model)
     targets = snapshot.targets.select_targets(call, operations)
-    (target, _), is_last_resort = _choose(gate, snapshot, call, targets)
-    why = _explain_order(snapshot, call, targets, is_last_resort=is_last_resort)
+    choice = await _choose(gate, snapshot, call, targets)
+    why = _explain_order(snapshot, call, targets, is_last_resort=choice.is_last_resort)
     return {
-        **_describe_choice(gate, snapshot, call, tuple(found for found, _ in targets), why),
-        "target": _name_target(gate, target),
-        "limits": await gate.admission.describe_limits(call, target),
+        **_describe_refusal(choice.refusal),
+        **_describe_choice(gate, snapshot, call, tuple(target for target, _ in targets), why),
+        "target": _name_target(gate, choice.target),
+        "limits": await gate.admission.describe_limits(call, choice.target),
     }
 
 

@@ -93,7 +93,7 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     needs = await find_needs(targets, call, operations, once)
     estimate = None
     if (gate.admission.is_active or caller.bounds) and gate.admission.needs_estimate(call):
-        estimate = await _estimate_request(gate, call, operations, once)
+        estimate = await estimate_usage(gate, call, operations, once)
     return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), needs, estimate)
 
 
@@ -141,7 +141,7 @@ async def _answer_estimate(gate: Gate, call: Call, once: RequestCache) -> Prepar
     return PreparedAnswer(call, token_counts.reply_with_estimate(call, once.wire_format, request, tokens))
 
 
-async def _estimate_request(gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Estimate:
+async def estimate_usage(gate: Gate, call: Call, operations: tuple[Operation, ...], once: RequestCache) -> Estimate:
     """Return the estimated usage of the request, for its limits."""
     if once.needs_thread:
         prompt = await gate.worker.run(call.caller.account, estimate_wire_tokens, once.wire)

@@ -111,6 +111,7 @@ class RequestPage(RequestHandler):
         would receive.
         """
         names = await self.name_users({row.user} if row.user else set())
+        refused = refusal.code if refusal else (choice or {}).get("refused", {}).get("code", "")
         teams = await self.run_database(self.services.accounts.teams.list_all) if row.team else []
         self.render_page(
             "request.html",
@@ -122,7 +123,7 @@ class RequestPage(RequestHandler):
             team=next((f"{team.organisation_name} / {team.name}" for team in teams if team.id == row.team), row.team),
             choice=choice,
             refusal=refusal,
-            refusal_reason=find_reason(refusal.code) if refusal else None,
+            refusal_reason=find_reason(refused) if refused else None,
         )
 
 
