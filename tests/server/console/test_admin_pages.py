@@ -397,10 +397,13 @@ def test_explain_tells_what_would_happen_now(console: AdminConsole) -> None:
     assert "Such a request would go to" in page
     assert "requests per minute of the key k: 7 requests left of 7 requests" in page
     assert "in a random order by weight" in page
-    _, spent = store.create("spent", account=user, user=user, budget={"tokens_per_day": 0})
+    _, spent = store.create("spent", account=user, user=user, limits={"requests_per_minute": 1})
+    gate = console.services.gate
+    bounds = console.runner.run(gate.callers.describe(spent.digest)).bounds
+    console.runner.run(gate.admission.limiter.reserve(bounds, [1]))
     console.add_request("req-spent", key=spent.id, model="local-chat")
     page = read_texts(console.get("/console/requests/req-spent/explain"))
-    assert "Such a request would be refused: 429 budget_exceeded" in " ".join(page.split())
+    assert "Such a request would be refused: 429 rate_limited" in " ".join(page.split())
     assert "would go to local" not in page.partition("Without this limit")[0]
     console.runner.run(console.services.gate.keys.stop())
     assert store.get(key.id).last_used is None
