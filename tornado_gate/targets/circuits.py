@@ -41,7 +41,7 @@ class Circuit:
 
     `blocked` is the account for which the circuit is open, EVERYBODY for all, None while it is closed. `opened_at` is the time at
     which it opened, and `probing_until` the latest end of a probe. `last_failure` is the time and the error code of the last
-    failure. All times are seconds of the clock.
+    failure. `is_failing`: no request has succeeded since then. All times are seconds of the clock.
     """
 
     __slots__ = (
@@ -51,6 +51,7 @@ class Circuit:
         "_probe_seconds",
         "blocked",
         "creator",
+        "is_failing",
         "labels",
         "last_failure",
         "opened_at",
@@ -66,6 +67,7 @@ class Circuit:
         self.blocked: str | None = None
         self.opened_at: float | None = None
         self.last_failure: tuple[float, str] | None = None
+        self.is_failing = False
         self._outcomes: deque[str | None] = deque(maxlen=rules.window)  # the account of a failure, None for a success
         self._failed_in_a_row: Counter[str] = Counter()
         self._open_until = self.probing_until = 0.0
@@ -133,6 +135,7 @@ class Circuit:
         """Close the circuit and delete its failures, because the target works."""
         self._outcomes.clear()
         self.blocked = self.opened_at = None
+        self.is_failing = False
         self.probing_until = 0.0
 
     def open(self, blocked: str, until: float, now: float, code: str) -> None:
@@ -141,6 +144,7 @@ class Circuit:
         self._open_until = until
         self.probing_until = 0.0
         self.last_failure = (now, code)
+        self.is_failing = True
         if self.opened_at is None:
             self.opened_at = now
 
@@ -149,10 +153,12 @@ class Circuit:
         self.record_start(account)
         self._outcomes.append(None)
         self._failed_in_a_row.clear()
+        self.is_failing = False
 
     def record_failure(self, account: str, now: float, rules: CircuitsConfig, code: str = "") -> None:
         """Record that a request of `account` has failed with the error `code`."""
         self.last_failure = (now, code)
+        self.is_failing = True
         self._outcomes.append(account)
         self._failed_in_a_row[account] += 1
         culprits = self._find_culprits(rules)

@@ -53,11 +53,11 @@ def services(tmp_path: Path) -> Services:
 
 
 @pytest.mark.gen_test
-async def test_the_health_of_a_model_follows_from_its_targets(services: Services) -> None:
+async def test_the_state_of_a_model_follows_from_its_targets(services: Services) -> None:
     found = {view.name: view for view in await views.describe_models(services)}
-    assert {name: view.health for name, view in found.items()} == {
-        "m": "available", "mixed": "degraded", "dead": "unavailable", "idle": "unavailable", "all/*": "available",
-        "gone": "off",
+    assert {name: view.state for name, view in found.items()} == {
+        "m": "available", "mixed": "available", "dead": "unavailable", "idle": "unavailable", "all/*": "available",
+        "gone": "inactive",
     }  # fmt: skip
     assert found["mixed"].reason == "broken: configure raised RuntimeError"
     assert found["m"].targets[0].upstream_model == "big"
@@ -73,14 +73,43 @@ async def test_an_open_circuit_shows_at_its_model_and_its_provider(services: Ser
         circuit = gate.health.circuits.find_or_create(target, account)
         assert circuit is not None
         for _ in range(gate.snapshot.config.circuits.failures):
-            circuit.record_failure(account, gate.health.circuits.clock(), gate.snapshot.config.circuits)
+            circuit.record_failure(
+                account, gate.health.circuits.clock(), gate.snapshot.config.circuits, "upstream_error"
+            )
     shown = next(view for view in await views.describe_models(services) if view.name == "m")
-    assert shown.health == "unavailable"
-    assert shown.reason == "fake: its circuit for big is open"
+    assert shown.state == "failing"
+    assert shown.reason == "fake: its circuit for big is open (upstream_error)"
     provider = views.describe_providers(services)[0]
     assert provider.circuits == shown.targets[0].circuits
     assert provider.circuits[0].account == ""
     assert 9 < provider.circuits[0].retry_seconds <= 10
+
+
+@pytest.mark.gen_test
+async def test_a_model_fails_from_its_last_failed_request_until_one_succeeds(services: Services) -> None:
+    gate = services.gate
+    circuits, rules = gate.health.circuits, gate.snapshot.config.circuits
+    target, _ = gate.snapshot.targets.list_targets("m")[0]
+    now = circuits.clock()
+    circuits.clock = lambda: now
+
+    async def get_state() -> tuple[str, str]:
+        return next((view.state, view.reason) for view in await views.describe_models(services) if view.name == "m")
+
+    circuit = circuits.find_or_create(target, "a")
+    assert circuit is not None
+    circuit.record_failure("a", now, rules, "upstream_timeout")
+    assert await get_state() == ("failing", "fake: the last request for big failed (upstream_timeout)")
+    circuits.clock = lambda: now + views.FAILING_SECONDS
+    assert (await get_state())[0] == "available", "nothing else is known for an hour"
+    for _ in range(rules.failures):
+        circuit.record_failure("a", now, rules, "upstream_timeout")
+    assert circuit.blocked == "a"
+    assert (await get_state())[0] == "failing", "its circuit is open for the only account that uses it"
+    circuit.record_success("b")
+    assert (await get_state())[0] == "available", "only the requests of one account fail"
+    circuit.record_success("a")
+    assert await get_state() == ("available", "")
 
 
 @pytest.mark.gen_test
@@ -99,7 +128,7 @@ async def test_keys_show_their_number_and_their_rest(tmp_path: Path) -> None:
         target, UpstreamKeyRefused("no"), gate.health.circuits.clock(), gate.snapshot.config.circuits
     )
     (shown,) = await views.describe_models(services)
-    assert (shown.health, shown.strategy) == ("available", "latency")
+    assert (shown.state, shown.strategy) == ("available", "latency")
     assert shown.affinity == ("prompt_cache_key", "session_headers", "metadata.user_id", "prefix")
     first, second = shown.targets[0].keys
     assert (first.number, first.error_code, second.rests_seconds) == (1, "upstream_authentication", 0.0)
@@ -108,7 +137,7 @@ async def test_keys_show_their_number_and_their_rest(tmp_path: Path) -> None:
     (provider,) = views.describe_providers(services)
     assert (provider.health, len(provider.keys)) == ("down", 2)
     (shown,) = await views.describe_models(services)
-    assert (shown.health, shown.reason) == ("unavailable", "fake: its health checks fail")
+    assert (shown.state, shown.reason) == ("failing", "fake: its health checks fail")
     assert SECRET.encode() not in msgspec.json.encode([shown, provider])
 
 

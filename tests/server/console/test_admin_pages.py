@@ -58,7 +58,7 @@ def test_models_are_shown_with_targets_and_found_by_name(console: AdminConsole) 
         assert text in page, text
     assert "smart" not in console.get("/console/models?search=demonstration")
     assert "No model matches" in console.get("/console/models?search=%3Cnone%3E")
-    assert "No model matches" in console.get("/console/models?health=off")
+    assert "No model matches" in console.get("/console/models?state=inactive")
 
 
 def test_a_circuit_is_explained_in_words(console: AdminConsole) -> None:
@@ -74,6 +74,22 @@ def test_a_circuit_is_explained_in_words(console: AdminConsole) -> None:
     assert "For the account acc only: No requests are sent. Open since 0 s. Next try in 10 s." in page
     assert "Last failure 0 s ago: The provider sent nothing within the time limit." in page
     assert "local-embed" in console.get("/console/providers")
+
+
+def test_a_model_whose_requests_fail_is_neither_healthy_nor_available(console: AdminConsole) -> None:
+    health = console.services.gate.health.circuits
+    target = Target(provider="local", plugin="local", model="local-chat", upstream_model="local-chat")
+    circuit = health.find_or_create(target, "acc")
+    assert circuit is not None
+    circuit.record_failure("acc", health.clock(), console.services.gate.snapshot.config.circuits, "upstream_timeout")
+    home = console.get("/console/")
+    assert "Some models do not work now" in home
+    assert ">1 of 3<" in home
+    assert "local-chat" in console.get("/console/models?state=failing")
+    assert "No model matches" in console.get("/console/models?state=unavailable")
+    circuit.record_success("acc")
+    assert "No model matches" in console.get("/console/models?state=failing")
+    assert ">3 of 3<" in console.get("/console/")
 
 
 def test_providers_never_show_their_key(console: AdminConsole) -> None:
@@ -478,7 +494,7 @@ def test_no_text_becomes_markup_on_any_page(console: AdminConsole, accounts: Acc
 @pytest.mark.parametrize("path", ["/console/users", "/console/models", "/console/requests", "/console/audit"])
 def test_parameters_of_lists_may_be_anything(console: AdminConsole, path: str) -> None:
     for text in ("%00", "%ff", "%27%22%3E%3Cscript%3Exss7()%3C/script%3E", "x" * 5000, "%F0%9F%91%A9", "-1", "1e9"):
-        names = ("search", "page", "before", "kind", "actor", "model", "key", "user", "team", "id", "health", "show")
+        names = ("search", "page", "before", "kind", "actor", "model", "key", "user", "team", "id", "state", "show")
         query = "&".join(f"{name}={text}" for name in names)
         response = console.send("GET", f"{path}?{query}")
         assert response.code in (200, 400), (text, response.code)

@@ -86,7 +86,7 @@ _FILTERS = (
 ROUTES = [
     AdminRoute(
         method="GET", path="/models", limited=EVERY, function=list_models, tag=_MODELS, answer=Page[ModelView],
-        summary="List the models with their targets and their health",
+        summary="List the models with their targets and their state",
         description="Circuits are those of the process that answers.",
     ),
     AdminRoute(

@@ -28,7 +28,9 @@ from tornado_gate.types.model_names import canonicalize_glob, canonicalize_name
 from tornado_gate.types.value import Value, field
 
 CircuitState = Literal["closed", "open", "half-open"]
-ModelHealth = Literal["available", "degraded", "unavailable", "off"]
+ModelState = Literal["available", "failing", "unavailable", "inactive"]
+FAILING_SECONDS = 3600.0
+"""The time for which a failed request counts while no circuit is open: a rarely used model is not failing for days."""
 MODELS_AT_ONCE = 500
 """The number of models that are described in one turn of the event loop: 10,000 take 80 ms."""
 State = Literal["on", "failed", "off"]
@@ -39,7 +41,7 @@ class CircuitView(Value, frozen=True, kw_only=True):
 
     `account` is the only account for which it is open, "" for all. `retry_seconds` is the time until the next probe
     request. `opened_seconds` and `failed_seconds` are the times since it opened and since the last failure, whose code
-    is `error_code`.
+    is `error_code`. `failing`: no request has succeeded since then.
     """
 
     provider: str
@@ -51,6 +53,7 @@ class CircuitView(Value, frozen=True, kw_only=True):
     opened_seconds: float | None = None
     failed_seconds: float | None = None
     error_code: str = ""
+    failing: bool = False
 
 
 class KeyView(Value, frozen=True, kw_only=True):
@@ -92,14 +95,15 @@ class ModelView(Value, frozen=True, kw_only=True):
     """A model entry of conf. `wildcard`: its name has a ``*``. `facts` are its descriptive keys, such as
     `display_name`.
 
-    `health`: `available`: every target works; `degraded`: some do; `unavailable`: none; `off`: the plugins of its
-    targets are off (`reason` names them). `strategy` is how its targets are chosen, `affinity` are the sources of its
-    cache affinity.
+    `operations` are what its upstream models can do. `state`: `available`: a target works; `failing`: the circuits of its
+    targets are open, or the last requests failed; `unavailable`: no target can be used; `inactive`: the plugins of its
+    targets are off. `reason` is the reason for the state, and names the targets that do not work. `strategy` is how its
+    targets are chosen, `affinity` are the sources of its cache affinity.
     """
 
     name: str
     wildcard: bool
-    health: ModelHealth
+    state: ModelState
     reason: str
     operations: tuple[str, ...]
     targets: tuple[TargetView, ...]
@@ -205,11 +209,11 @@ def _describe_model(
 ) -> ModelView:
     targets = tuple(_describe_target(services, snapshot, entry, target, circuits) for target in entry.targets)
     affinity = entry.affinity
-    health, reason = _judge_health(targets)
+    state, reason = _judge_state(targets)
     return ModelView(
         name=entry.name,
         wildcard="*" in entry.name,
-        health=health,
+        state=state,
         reason=reason,
         operations=tuple(sorted({name for target in targets for name in target.operations})),
         targets=targets,
@@ -261,28 +265,43 @@ def _describe_target(
     )
 
 
-def _judge_health(targets: Iterable[TargetView]) -> tuple[ModelHealth, str]:
-    """Return the health of a model, and the reason unless it is available. Drained targets (weight 0) do not count."""
+def _judge_state(targets: Iterable[TargetView]) -> tuple[ModelState, str]:
+    """Return the state of a model, and which of its targets do not work. Drained targets (weight 0) do not count."""
     used = [target for target in targets if target.weight]
-    reasons = [reason for target in used if (reason := _explain_failure(target))]
+    failed = [reason for target in used if (reason := _explain_absence(target))]
+    failing = [reason for target in used if (reason := "" if target.state == "failed" else _explain_failure(target))]
+    reason = "; ".join(failed + failing)
     if not used:
         return "unavailable", "every target has weight 0"
-    if not reasons:
-        return "available", ""
-    return ("unavailable" if len(reasons) == len(used) else "degraded"), "; ".join(reasons)
+    if len(failed) + len(failing) < len(used):
+        return "available", reason
+    return ("failing" if failing else "unavailable"), reason
+
+
+def _explain_absence(target: TargetView) -> str:
+    return f"{target.provider}: {target.error}" if target.state == "failed" else ""
 
 
 def _explain_failure(target: TargetView) -> str:
-    if target.state == "failed":
-        return f"{target.provider}: {target.error}"
+    """Return why requests at a target fail, "" if they do not."""
     if target.down:
         return f"{target.provider}: its health checks fail"
     if target.keys and all(key.rests_seconds for key in target.keys):
         return f"{target.provider}: all its keys are suspended"
-    broken = [circuit for circuit in target.circuits if circuit.state != "closed" and not circuit.account]
-    if "*" in target.upstream_model or not broken:
+    failing = [circuit for circuit in target.circuits if _is_failing(circuit)]
+    if "*" in target.upstream_model or not failing:
         return ""  # the circuit of one name does not describe the other names of a wildcard
-    return f"{target.provider}: its circuit for {target.upstream_model} is {broken[0].state}"
+    circuit = failing[0]
+    if circuit.state == "closed":
+        return f"{target.provider}: the last request for {target.upstream_model} failed ({circuit.error_code})"
+    return f"{target.provider}: its circuit for {target.upstream_model} is {circuit.state} ({circuit.error_code})"
+
+
+def _is_failing(circuit: CircuitView) -> bool:
+    """Return whether requests fail: not if only one account has failures, and a request of another has succeeded since."""
+    if circuit.state != "closed":
+        return circuit.failing or not circuit.account
+    return circuit.failing and circuit.failed_seconds is not None and circuit.failed_seconds < FAILING_SECONDS
 
 
 def _list_keys(services: Services, provider: ConfiguredProvider, upstream_model: str = "") -> tuple[KeyView, ...]:
@@ -300,7 +319,14 @@ def _list_keys(services: Services, provider: ConfiguredProvider, upstream_model:
 
 def _make_inactive_model(name: str, reason: str) -> ModelView:
     return ModelView(
-        name=name, wildcard="*" in name, health="off", reason=reason, operations=(), targets=(), fallback=(), facts={}
+        name=name,
+        wildcard="*" in name,
+        state="inactive",
+        reason=reason,
+        operations=(),
+        targets=(),
+        fallback=(),
+        facts={},
     )
 
 
@@ -328,6 +354,7 @@ def _describe_circuit(name: tuple[str, str], circuit: Circuit, now: float) -> Ci
         opened_seconds=None if circuit.opened_at is None else round(now - circuit.opened_at, 1),
         failed_seconds=None if failed_at is None else round(now - failed_at, 1),
         error_code=error_code,
+        failing=circuit.is_failing,
     )
 
 

@@ -26,7 +26,7 @@ class HomePage(ConsoleHandler):
     access = "member"
 
     async def get(self) -> None:
-        models = [view for view in await describe_models(self.services) if view.health != "off"]
+        models = [view for view in await describe_models(self.services) if view.state != "inactive"]
         titles = list_snippets()
         sdk = self.get_query_argument("sdk", "")
         sdk = sdk if sdk in titles else next(iter(titles))
@@ -39,7 +39,7 @@ class HomePage(ConsoleHandler):
             title="Home",
             models=models[:MOST_MODELS],
             model_count=len(models),
-            available=sum(view.health != "unavailable" for view in models),
+            available=sum(view.state == "available" for view in models),
             is_draining=self.gate.readiness.is_draining,
             steps=steps,
             is_new=not all(step.is_done for step in steps),
@@ -53,7 +53,7 @@ class HomePage(ConsoleHandler):
         )
 
     def _choose_model(self, models: list[ModelView], chat_models: list[str]) -> str:
-        healthy = {view.name for view in models if view.health == "available"}
+        healthy = {view.name for view in models if view.state == "available"}
         return next((name for name in chat_models if name in healthy), chat_models[0] if chat_models else NO_MODEL)
 
     async def _list_steps(self) -> list[Step]:

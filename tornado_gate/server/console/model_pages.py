@@ -1,12 +1,20 @@
-"""Models and providers in the state of this process: health, circuits, recent errors."""
+"""Models and providers in the state of this process: states, circuits, recent errors."""
 
 from __future__ import annotations
 
 import time
+from typing import get_args
 
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageQuery, UsageRow
-from tornado_gate.server.admin.views import CircuitView, KeyView, ModelView, describe_models, describe_providers
+from tornado_gate.server.admin.views import (
+    CircuitView,
+    KeyView,
+    ModelState,
+    ModelView,
+    describe_models,
+    describe_providers,
+)
 from tornado_gate.server.console import words
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
@@ -22,9 +30,9 @@ class ModelsPage(AdminHandler):
     """`/console/models`."""
 
     async def get(self) -> None:
-        query = self.get_query("search", "health")
+        query = self.get_query("search", "state")
         models = await describe_models(self.services)
-        matches = [model for model in models if _matches_filters(model, query["search"], query["health"])]
+        matches = [model for model in models if _matches_filters(model, query["search"], query["state"])]
         number = parse_page(self.get_query_argument("page", ""))
         self.render_page(
             "models.html",
@@ -32,16 +40,16 @@ class ModelsPage(AdminHandler):
             models=matches[(number - 1) * ROWS : number * ROWS],
             paging=Paging(path=MODELS, query=query, number=number, total=len(matches), rows=ROWS),
             query=query,
-            healths=("available", "degraded", "unavailable", "off"),
+            states=get_args(ModelState),
             describe_circuit=describe_circuit,
             describe_key_rest=describe_key_rest,
         )
 
 
-def _matches_filters(model: ModelView, search: str, health: str) -> bool:
+def _matches_filters(model: ModelView, search: str, state: str) -> bool:
     texts = (model.name, str(model.facts.get("display_name", "")), *(target.provider for target in model.targets))
     folded = search.casefold()
-    return health in ("", model.health) and any(folded in text.casefold() for text in texts)
+    return state in ("", model.state) and any(folded in text.casefold() for text in texts)
 
 
 def describe_circuit(circuit: CircuitView) -> str:
