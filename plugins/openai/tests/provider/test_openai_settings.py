@@ -101,7 +101,7 @@ def facts(capabilities: Capabilities) -> OpenAISettings:
 def test_an_entry_of_which_nothing_is_said_has_no_differences(entry: Entry) -> None:
     capabilities = plugin.configure(entry("https://h"))
     assert capabilities.base_url == "https://h/v1"
-    assert facts(capabilities) == OpenAISettings()
+    assert facts(capabilities) == OpenAISettings(models=dict(capabilities.models))
 
 
 def test_a_preset_gives_the_address_and_the_facts(entry: Entry) -> None:

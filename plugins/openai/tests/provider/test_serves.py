@@ -97,6 +97,29 @@ def test_each_of_openais_models_does_its_own_work(entry: MakeEntry, model: str, 
     assert plugin.configure(entry(preset="openai")).get_operations(model) == offered
 
 
+@pytest.mark.parametrize(
+    ("model", "offered"),
+    [
+        ("text-embedding-3-small", {"embeddings"}),
+        ("gpt-4o", {"chat"}),
+        ("gpt-4o-mini-tts", {"speech"}),
+        ("gpt-image-1", PICTURES),
+        ("kokoro-tts", EVERYTHING),
+        ("our-model", EVERYTHING),
+    ],
+)
+def test_openais_models_do_their_own_work_at_any_address_and_others_may_do_everything(
+    entry: MakeEntry, model: str, offered: set[str]
+) -> None:
+    assert plugin.configure(entry("https://h")).get_operations(model) == offered
+
+
+def test_rules_of_an_entry_state_the_operations_of_its_models(entry: MakeEntry) -> None:
+    capabilities = plugin.configure(entry("https://h", model_rules={"gpt-4o*": {"operations": ["chat", "speech"]}}))
+    assert capabilities.get_operations("gpt-4o") == {"chat", "speech"}
+    assert capabilities.get_operations("gpt-5") == {"chat"}
+
+
 def test_a_deployment_of_azures_may_have_any_name(entry: MakeEntry) -> None:
     capabilities = plugin.configure(entry("https://r.test", preset="azure-openai"))
     assert capabilities.get_operations("our-vectors") == EVERYTHING - {"moderation"}

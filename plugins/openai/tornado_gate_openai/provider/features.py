@@ -24,7 +24,8 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     response schemas are checked against the vendor's subset of JSON schema. `json_word`: with the response format
     ``json_object`` the input must have the word JSON. `stored_metadata`: the chat API accepts ``metadata`` only with ``store``.
     `server_tools` are the tools of the responses API; `chat_server_tools` the tools of the chat API, which only search models
-    have. `cache_markers`: the markers of reusable prefixes that it accepts in translated requests.
+    have. `cache_markers`: the markers of reusable prefixes that it accepts in translated requests. `operations` is empty for a
+    model whose operations are unknown.
     """
 
     api: Api = "chat"
@@ -49,3 +50,4 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     strict_subset: bool = False
     json_word: bool = False
     stored_metadata: bool = False
+    operations: tuple[str, ...] = ()

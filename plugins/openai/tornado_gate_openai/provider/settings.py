@@ -248,7 +248,7 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
         compact=responses and known.get("compact", is_vendor),
         input_tokens=responses and known.get("input_tokens", is_vendor),
         serves=frozenset(known.get("serves", OPERATIONS)),
-        models=_merge_models(own.get("models", {}), preset.get("models", {})),
+        models=_merge_models(own.get("models", {}), preset.get("models", {}), rules),
         inputs_at_once=known.get("inputs_at_once"),
         image_bytes=tuple(known.get("image_bytes", BYTES_ONLY_MODELS)),
         video_json=known.get("video_json", False),
@@ -259,9 +259,17 @@ def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:
     return base_url, facts
 
 
-def _merge_models(own: Mapping[str, Any], presets: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """The patterns of the entry before the patterns of the preset, because the first match counts."""
-    patterns = {**own, **{pattern: names for pattern, names in presets.items() if pattern not in own}}
+def _merge_models(
+    own: Mapping[str, Any], presets: Mapping[str, Any], rules: Mapping[str, Any]
+) -> dict[str, frozenset[str]]:
+    """The patterns of the entry, of the preset and of models.yaml with `rules`, in this order, because the first match counts.
+
+    OpenAI's names of models mean the same at every upstream.
+    """
+    known = build_table(OpenAIModelFeatures, __package__, rules).list_patterns("operations")
+    patterns: dict[str, Any] = {}
+    for pattern, names in (*own.items(), *presets.items(), *known.items()):
+        patterns.setdefault(pattern, names)
     return {pattern: frozenset(operations) for pattern, operations in patterns.items()}
 
 
