@@ -22,7 +22,7 @@ from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import ConsoleConfig
 from tornado_gate.database import tables
-from tornado_gate.server.console import admin_pages, plugin_pages
+from tornado_gate.server.console import admin_pages, plugin_pages, words
 from tornado_gate.types import Target
 
 
@@ -99,6 +99,23 @@ def test_providers_never_show_their_key(console: AdminConsole) -> None:
     assert "1 errors (100.0 %)" in page
     assert "sk-secret" not in page
     assert "provider</" not in page.partition("API key")[2][:60]
+
+
+def test_a_rejected_configuration_is_on_every_page_of_an_administrator_only(console: AdminConsole) -> None:
+    state = console.services.configuration
+    state.reject(["gate.yaml:3: sever: unknown key <x>", "gate.yaml:9: models: is missing"])
+    assert state.rejected is not None
+    try:
+        for path in ("/console/", "/console/usage", "/console/plugins", "/console/users"):
+            page = console.get(path)
+            assert f"not used since {words.format_time(state.rejected.since)}: it has 2 faults" in page, path
+            assert "gate.yaml:3: sever: unknown key &lt;x&gt;" in page, path
+            assert "gate.yaml:9: models: is missing" in page, path
+        assert "it has 2 faults" in console.send("GET", "/console/users/nobody").body.decode()
+        assert "gate.yaml" not in console.get("/console/", "member")
+    finally:
+        state.apply()
+    assert "it has 2 faults" not in console.get("/console/")
 
 
 # Plugins

@@ -260,6 +260,7 @@ class ConsoleHandler(GateHandler):
             navigation=NAVIGATION,
             administration=self._list_administration(),
             flash=self.take_flash(),
+            rejected=self.services.configuration.rejected if self._is_administrator else None,
             asset=get_asset_address,
             version=__version__,
             public_url=self.public_url,
@@ -267,8 +268,12 @@ class ConsoleHandler(GateHandler):
             **values,
         )
 
+    @property
+    def _is_administrator(self) -> bool:
+        return self.session is not None and self.session.user.role == "administrator"
+
     def _list_administration(self) -> Sequence[tuple[str, str]]:
-        if self.session and self.session.user.role == "administrator":
+        if self._is_administrator:
             return ADMINISTRATION
         return TEAM_ADMINISTRATION if self.manages_teams else ()
 
