@@ -217,7 +217,7 @@ def test_every_request_is_recorded_once(gateway: Gateway, upstream: Upstream, da
     gateway.stop()
     rows, total = read_ledger(gateway, database_address)
     assert set(rows) == set(client.sent) - {"unknown-key"}
-    assert total == len(rows)
+    assert total == len(rows) - 1, "the new conversation made nothing, so it is not counted"
     for caller, target, end in product(FORMATS, FORMATS, ENDS):
         check_chat(rows[f"{caller}-{target}-{end}"], caller, target, end)
     check_failures(rows)

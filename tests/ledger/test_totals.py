@@ -15,10 +15,12 @@ from tests.ledger.rows import make_stored_row
 from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import COUNTERS, OWNER_DAYS, TOTALS, USER_DAYS, usage
 from tornado_gate.ledger.entries import collect_tags
+from tornado_gate.ledger.made import counts_as_request
 from tornado_gate.ledger.reports import Reports, plan_parts
 from tornado_gate.ledger.rows import DAY, HOUR, UsageQuery, clean_text, find_first_id, find_moment
 from tornado_gate.ledger.writing import COLUMNS, StoredRow, write_rows
 
+COUNTED_BY = ("operation", "model", "status")
 NEW_YEAR = 1_767_225_600  # 2026-01-01T00:00:00Z
 GROUPS: tuple[tuple[str, ...], ...] = (
     (),
@@ -42,10 +44,10 @@ def make_rows(seed: int, count: int = 400) -> list[StoredRow]:
             key=chosen.choice(["key_a", "key_b"]),
             user=chosen.choice(["", "user_a"]),
             team=chosen.choice(["", "team_a"]),
-            model=chosen.choice(["m", "ü/m"]),
+            model=chosen.choice(["m", "ü/m", ""]),
             provider=chosen.choice(["p", "q"]),
-            operation=chosen.choice(["chat", "images"]),
-            status=chosen.choice([200, 500]),
+            operation=chosen.choice(["chat", "images", "videos", "video_tasks", "models", "explain"]),
+            status=chosen.choice([200, 404, 500]),
             outcome=chosen.choice(["complete", "failed", "aborted", "broken"]),
             input_tokens=chosen.choice([None, 0, 17]),
             cached_input_tokens=chosen.choice([None, 5]),
@@ -78,14 +80,15 @@ def add_up(rows: list[StoredRow], query: UsageQuery) -> dict[tuple[str, ...], di
         for tag in tags if "tag" in query.group_by else [""]:
             group = tuple(describe_group(name, values, tag) for name in query.group_by)
             known = sums[group]
-            known["requests"] += 1
-            known["errors"] += values["outcome"] in ("failed", "broken", "refused")
+            counts = "operation" in query.group_by or counts_as_request(*(values[name] for name in COUNTED_BY))
+            known["requests"] += counts
+            known["errors"] += counts and values["outcome"] in ("failed", "broken", "refused")
             known["cost"] += values["cost"] or 0
             known["unpriced_requests"] += values["cost"] is None
             known["cache_write_tokens"] += values["cache_write_1h_tokens"] or 0
             for name in COUNTERS[2:-2]:
                 known[name] += values[name] or 0
-    return dict(sums)
+    return {group: known for group, known in sums.items() if any(known.values())}
 
 
 def describe_group(name: str, values: dict[str, Any], tag: str) -> str:
@@ -137,14 +140,42 @@ def test_rows_that_are_written_again_change_nothing(database: Database) -> None:
 
 
 def test_all_totals_agree_with_each_other(database: Database) -> None:
-    write_rows(database, make_rows(5), may_repeat=False)
+    rows = make_rows(5)
+    write_rows(database, rows, may_repeat=False)
     with database.read() as connection:
-        tables = {**TOTALS, ("days", False, "owners"): OWNER_DAYS, ("days", False, "users"): USER_DAYS}
+        tables = {**TOTALS, ("days", False, "users"): USER_DAYS}
         found = {key: connection.execute(select(table.c.requests)).scalars().all() for key, table in tables.items()}
+        of_owners = sum(connection.execute(select(OWNER_DAYS.c.requests)).scalars())
     for tagged, count in ((False, 400), (True, None)):
         sums = {sum(counts) for key, counts in found.items() if key[1] == tagged}
         assert len(sums) == 1
         assert count is None or sums == {count}
+    values = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+    assert of_owners == sum(counts_as_request(*(row[name] for name in COUNTED_BY)) for row in values)
+
+
+@pytest.mark.parametrize(
+    ("operation", "model", "status", "counts"),
+    [
+        ("chat", "m", 200, True),
+        ("chat", "m", 404, True),
+        ("chat", "", 400, True),
+        ("chat", "", 200, False),  # a stored response is read
+        ("chat", "", 404, False),
+        ("video_tasks", "v", 200, True),
+        ("video_tasks", "v", 500, True),
+        ("videos", "v", 200, False),  # started, polled or downloaded: its task counts
+        ("videos", "v", 429, True),  # no task was started
+        ("videos", "", 404, False),
+        ("models", "", 200, False),
+        ("explain", "m", 200, False),
+        ("count_tokens", "m", 200, False),
+    ],
+)
+def test_a_request_counts_if_it_made_something_or_failed_to(
+    operation: str, model: str, status: int, counts: bool
+) -> None:
+    assert counts_as_request(operation, model, status) is counts
 
 
 def test_a_day_ends_at_midnight_utc(database: Database) -> None:

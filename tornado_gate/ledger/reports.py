@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import orjson
-from sqlalchemy import BigInteger, ColumnElement, Select, Table, case, cast, func, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, Select, Table, and_, case, cast, func, literal_column, select
 from sqlalchemy.engine import Connection, Row
 
 from tornado_gate.database.engine import Database
@@ -29,6 +29,7 @@ from tornado_gate.database.usage_tables import (
     usage,
 )
 from tornado_gate.ledger.details import parse_details
+from tornado_gate.ledger.made import select_counted
 from tornado_gate.ledger.rows import DAY, HOUR, RequestRow, UsageQuery, UsageRow, find_first_id, find_moment
 
 GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "status", "tag", "day", "hour")
@@ -56,7 +57,10 @@ class Reports:
         self._database = database
 
     def usage(self, query: UsageQuery) -> list[UsageRow]:
-        """Return the sums of each group, in the order of the groups' values. Raises ValueError for an unknown group."""
+        """Return the sums of each group, in the order of the groups' values. Raises ValueError for an unknown group.
+
+        `requests` and `errors` count the rows of `ledger/made.py`, but all rows if they are grouped by operation.
+        """
         unknown = set(query.group_by) - set(GROUPS)
         if unknown:
             raise ValueError(f"'{min(unknown)}' is not one of {', '.join(GROUPS)}")
@@ -64,7 +68,7 @@ class Reports:
         with self._database.read() as connection:
             for part in self._plan_query(connection, query):
                 _add_sums(sums, connection.execute(_select_sums(query, part)), len(query.group_by))
-        return [_make_usage_row(query.group_by, group, sums[group]) for group in sorted(sums)]
+        return [_make_usage_row(query.group_by, group, sums[group]) for group in sorted(sums) if any(sums[group])]
 
     def _plan_query(self, connection: Connection, query: UsageQuery) -> list[_Part]:
         oldest = connection.execute(select(func.min(usage.c.id))).scalar()
@@ -177,10 +181,17 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
         table, bound = usage, usage.c.id
         first, last = find_first_id(part.start), find_first_id(part.end)
         columns = {name: sum_rows(name) for name in COUNTERS}
+        if "operation" not in query.group_by:
+            counted = select_counted(usage)
+            columns["requests"] = func.sum(case((counted, 1), else_=0))
+            columns["errors"] = func.sum(case((and_(counted, _is_error()), 1), else_=0))
     else:
         table = _select_table(part.source, {*query.group_by, *filters, *several})
         bound, first, last = table.c.bucket, int(part.start), int(part.end)  # type: ignore[assignment]  # numbers there
         columns = {name: func.sum(table.c[name]) for name in COUNTERS}
+        if "operation" not in query.group_by and table is not OWNER_DAYS:
+            for name in ("requests", "errors"):
+                columns[name] = func.sum(case((select_counted(table), table.c[name]), else_=0))
     # PostgreSQL's sum of BIGINT is NUMERIC, which takes long to parse.
     columns = {name: sums if name == "seconds" else cast(sums, BigInteger) for name, sums in columns.items()}
     groups = [_group_by(table, part, name).label(f"by_{name}") for name in query.group_by]

@@ -27,6 +27,7 @@ from tornado_gate.database.usage_tables import (
     USER_DAYS,
     usage,
 )
+from tornado_gate.ledger.made import counts_as_request
 from tornado_gate.ledger.rows import DAY, HOUR, find_first_id
 
 COLUMNS: Final = tuple(column.name for column in usage.columns)
@@ -56,6 +57,7 @@ _OWNERS: Final = itemgetter(0, *(1 + ALL_DIMENSIONS.index(name) for name in OWNE
 _USERS: Final = itemgetter(0, *(1 + ALL_DIMENSIONS.index(name) for name in ("user", *SHARED_DIMENSIONS)))
 _SHARED: Final = itemgetter(0, *(1 + ALL_DIMENSIONS.index(name) for name in SHARED_DIMENSIONS))
 _TAGGED_SHARED: Final = itemgetter(0, 1, *(2 + ALL_DIMENSIONS.index(name) for name in SHARED_DIMENSIONS))
+_COUNTED_BY: Final = itemgetter(*(1 + ALL_DIMENSIONS.index(name) for name in ("operation", "model", "status")))
 _is_error: Final = frozenset(ERROR_OUTCOMES).__contains__
 
 
@@ -166,7 +168,8 @@ def _insert_new(connection: Connection, dialect: str, rows: Sequence[StoredRow])
 def _add_totals(connection: Connection, rows: Sequence[StoredRow]) -> None:
     groups = _group_rows(rows)
     by_hour = {group: _sum_rows(members) for group, members in groups.items()}
-    _add_sums(connection, OWNER_DAYS, _combine_sums(by_hour, DAY, _OWNERS))
+    counted = {group: _count_requests(group, sums) for group, sums in by_hour.items()}
+    _add_sums(connection, OWNER_DAYS, _combine_sums(counted, DAY, _OWNERS))
     _add_sums(connection, USER_DAYS, _combine_sums(by_hour, DAY, _USERS))
     tagged = _split_tags(groups)
     by_tag = {group: _sum_rows(members) for group, members in tagged.items()}
@@ -197,6 +200,14 @@ def _group_rows(rows: Iterable[StoredRow]) -> dict[tuple[Any, ...], list[StoredR
     return {
         (bucket, *dimensions): members for bucket, groups in hours.items() for dimensions, members in groups.items()
     }
+
+
+def _count_requests(group: tuple[Any, ...], sums: list[Any]) -> list[Any]:
+    """Return the sums without requests and errors if the rows of the group do not count as requests.
+
+    OWNER_DAYS has no operation, so its reports cannot leave them out.
+    """
+    return sums if counts_as_request(*_COUNTED_BY(group)) else [0, 0, *sums[2:]]
 
 
 def _split_tags(groups: dict[tuple[Any, ...], list[StoredRow]]) -> dict[tuple[Any, ...], list[StoredRow]]:

@@ -421,6 +421,17 @@ def test_of_several_requests_with_one_id_the_chosen_one_is_shown(console: AdminC
         assert "second-model" not in page, address
 
 
+def test_usage_counts_a_video_once_and_its_polls_apart(console: AdminConsole) -> None:
+    video = {"model": "counted-video", "key": "key_counted", "status": 200, "error_code": "", "outcome": "complete"}
+    console.add_request("video-made", operation="video_tasks", **video)
+    for number in range(5):
+        console.add_request(f"video-poll-{number}", operation="videos", **video)
+    for group in ("model", "key", "status"):
+        page = console.get(f"/console/usage?model=counted-video&group={group}")
+        assert re.search(r'All</th><td class="number">1</td><td class="number">0</td>', page), group
+        assert "5 more requests made nothing" in page, group
+
+
 def test_explain_tells_what_would_happen_now(console: AdminConsole) -> None:
     store = KeyStore(console.services.database)
     user = console.users["member"].id

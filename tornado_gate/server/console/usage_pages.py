@@ -81,6 +81,7 @@ class UsagePage(UsageHandler):
         rows, series = await self.run_database(load_usage, Reports(self.services.database), view, self.user)
         names = await self._find_names(view, [row.group[view.group] for row in rows[:MOST_GROUPS]])
         total = add_rows(rows)
+        recorded = await self.run_database(count_recorded, Reports(self.services.database), view, self.user)
         self.render_page(
             "usage.html",
             title="Usage",
@@ -92,6 +93,7 @@ class UsagePage(UsageHandler):
             tokens=total.input_tokens + total.output_tokens,
             groups=[self._make_group(view, row, names) for row in rows[:MOST_GROUPS]],
             group_count=len(rows),
+            others=max(0, recorded - total.requests),
             filter_names=await self._name_filters(view),
             chart=self._draw_chart(view, series, names, total),
         )
@@ -179,6 +181,11 @@ def load_usage(reports: Reports, view: UsageView, user: User) -> tuple[list[Usag
         for row in reports.usage(query):
             collected.move(OTHER, row.group[view.group], row)
     return rows, collected.list(chosen)
+
+
+def count_recorded(reports: Reports, view: UsageView, user: User) -> int:
+    """Return the number of all recorded requests, also of those that made nothing, such as polls. Blocks."""
+    return add_rows(reports.usage(view.make_query(user, "operation"))).requests
 
 
 def _add_groups(parts: Iterable[UsageRow], name: str) -> list[UsageRow]:

@@ -36,7 +36,8 @@ class ExplainHandler(AuthenticatedHandler):
             self.matched, self.route, self.format = matched, matched.served.route, matched.served.format
             self.operation = self.route.operation
             auth.filter_operations(self.caller, self.route.operations)
-            call = self.call = self.make_call(AsyncExitStack())
+            call = self.make_call(AsyncExitStack())
+            self.call = call.replace(operation=ROUTE.operation)  # the ledger counts explanations apart
             wire = self.read_wire_request(call) if self.claim is None else await self.read_large_wire_request(call)
             told: dict[str, Any] = await explain(self.gate, self.snapshot, call, wire)
         except GateError as error:
