@@ -134,7 +134,10 @@ def _format_value(value: Any) -> str:
 
 
 def _guard_formula(value: Any) -> Any:
-    """Return the value of a cell, protected against use as a formula: names of models and tags come from callers."""
+    """Return the value of a cell without an exponent, and protected against use as a formula.
+
+    Names of models and tags come from callers.
+    """
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
         return "'" + value
-    return value
+    return _format_value(value) if isinstance(value, float) else value

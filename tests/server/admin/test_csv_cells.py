@@ -25,8 +25,9 @@ def test_every_form_of_a_formula_is_quoted_and_other_texts_are_not() -> None:
     assert quote_cell(" " * 5000 + "=1").startswith("'")
     for text in ("", " ", "fine", " fine", "gpt-4o", "a=b", "ann@example.org", "１２", "#1", "ü", "{}"):
         assert quote_cell(text) == text, text
-    table = render_csv(["a", "b", "c"], [["＝1+1", -1.5, None]])
-    assert list(csv.reader(io.StringIO(table))) == [["a", "b", "c"], ["'＝1+1", "-1.5", ""]]
+    table = render_csv(["a", "b", "c"], [["＝1+1", -1.5, None], ["x", 2e-05, 9.7e-06]])
+    cells = list(csv.reader(io.StringIO(table)))
+    assert cells == [["a", "b", "c"], ["'＝1+1", "-1.5", ""], ["x", "0.00002", "0.0000097"]]
 
 
 @pytest.fixture(scope="module")

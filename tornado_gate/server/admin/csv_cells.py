@@ -6,6 +6,7 @@ import csv
 import io
 import unicodedata
 from collections.abc import Iterable
+from decimal import Decimal
 
 FORMULA_MARKS = frozenset("=+-@\N{MINUS SIGN}")
 _LINE_MARKS = ("\t", "\r", "\n")
@@ -20,8 +21,15 @@ def render_csv(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     writer = csv.writer(output)
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([quote_cell(cell) if isinstance(cell, str) else cell for cell in row])
+        writer.writerow([format_cell(cell) for cell in row])
     return output.getvalue()
+
+
+def format_cell(cell: object) -> object:
+    """Return the value of a cell: no text is a formula, and no number has an exponent."""
+    if isinstance(cell, float):
+        return format(Decimal(repr(cell)), "f")
+    return quote_cell(cell) if isinstance(cell, str) else cell
 
 
 def quote_cell(text: str) -> str:

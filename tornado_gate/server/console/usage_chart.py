@@ -20,6 +20,9 @@ COLOURS: Final = ("c1", "c2", "c3", "c4", "c5", "c7", "c8")
 OTHER_COLOUR: Final = "c6"
 MOST_SERIES: Final = len(COLOURS)
 
+_TOPS: Final = (1, 1.2, 1.6, 2, 2.4, 2.8, 3.2, 3.6, 4, 4.8, 6, 8)
+"""The values of the highest line between 1 and 10."""
+
 Series = tuple[str, Sequence[float]]
 """A name, and a value for each bar."""
 
@@ -83,7 +86,10 @@ def draw_chart(
     count = len(series[0][1]) if series else 1
     names = [format_bar(start + index * bar_seconds, bar_seconds) for index in range(count)]
     highest = max((sum(values[index] for _, values in series) for index in range(count)), default=0.0)
-    scale = _Scale((WIDTH - LEFT - RIGHT) / count, max(round_up(highest), least), format_value)
+    top = max(round_up(highest), least)
+    if least >= 4:  # whole numbers have no lines between them
+        top = 4 * math.ceil(top / 4)
+    scale = _Scale((WIDTH - LEFT - RIGHT) / count, top, format_value)
     every = -(-count // MOST_LABELS)
     parts = [part * scale.top / 4 for part in range(5)]
     return Chart(
@@ -122,11 +128,11 @@ def _choose_colour(number: int) -> str:
 
 
 def round_up(value: float) -> float:
-    """Return the next number of 1, 2, 4, 8, 10, 20, …, which four lines divide; 0 for 0."""
+    """Return the next number that four lines divide into short numbers: 12, 16, 20, 24, …; 0 for 0."""
     if value <= 0:
         return 0.0
     unit = 10.0 ** math.floor(math.log10(value))
-    return next((factor * unit for factor in (1, 2, 4, 8) if factor * unit >= value), 10 * unit)
+    return next((round(factor * unit, 9) for factor in _TOPS if factor * unit >= value), 10 * unit)
 
 
 def format_bar(moment: float, bar_seconds: int) -> str:

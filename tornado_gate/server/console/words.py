@@ -6,6 +6,9 @@ import re
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
+
+from tornado_gate.ledger.rows import NANO_DOLLARS, UsageRow
 
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"))
 _BROWSERS = (
@@ -87,9 +90,17 @@ def format_usd(amount: float | None) -> str:
     if amount == 0 or abs(amount) >= 1:
         return f"${amount:,.2f}"
     if abs(amount) < 0.0001:
-        return f"${amount:.2g}"
+        return "$" + format(Decimal(f"{amount:.2g}"), "f")  # fixed-point: an exponent is hard to compare
     text = f"${amount:.4f}"
     return text[:-2] if text.endswith("00") else text
+
+
+def format_cost(row: UsageRow) -> str:
+    """Return the known cost of a group, and the number of its requests without a price: ``$0.3460 + 2 unpriced``."""
+    if not row.unpriced_requests:
+        return format_usd(row.cost / NANO_DOLLARS)
+    known = f"{format_usd(row.cost / NANO_DOLLARS)} + " if row.cost else ""
+    return f"{known}{row.unpriced_requests:,} unpriced"
 
 
 def count(number: int, noun: str) -> str:

@@ -260,7 +260,8 @@ def test_the_geometry_of_a_chart() -> None:
     assert second.y + second.height == pytest.approx(first.y)
     assert other.y == second.y
     assert [mark.text for mark in chart.labels] == ["Jan 1", "Jan 2"]
-    assert [round_up(value) for value in (0, 0.3, 1, 3, 9, 41, 81)] == pytest.approx([0, 0.4, 1, 4, 10, 80, 100])
+    values = {0: 0, 0.3: 0.32, 1: 1, 3: 3.2, 9: 10, 21: 24, 41: 48, 81: 100}
+    assert [round_up(value) for value in values] == pytest.approx(list(values.values()))
     assert [format_short(value) for value in (0, 950, 1200, 3e6)] == ["0", "950", "1.2 k", "3 M"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tornado_gate.ledger.rows import UsageRow
 from tornado_gate.server.console import words
 
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -48,9 +49,9 @@ def test_ages_say_how_long_ago_and_when() -> None:
 
 
 def test_amounts_keep_their_meaning() -> None:
-    amounts = (None, 0.0, 12.345, 0.5, 0.1976, 0.00002, 1234.5)
+    amounts = (None, 0.0, 12.345, 0.5, 0.1976, 0.00002, 0.0000097, 1234.5)
     assert [words.format_usd(amount) for amount in amounts] == [
-        "unknown", "$0.00", "$12.35", "$0.50", "$0.1976", "$2e-05", "$1,234.50",
+        "unknown", "$0.00", "$12.35", "$0.50", "$0.1976", "$0.00002", "$0.0000097", "$1,234.50",
     ]  # fmt: skip
     assert [words.format_bytes(size) for size in (0, 999, 12_300, 2_500_000, 3e9)] == [
         "0 B",
@@ -59,4 +60,6 @@ def test_amounts_keep_their_meaning() -> None:
         "2.5 MB",
         "3.0 GB",
     ]  # type: ignore[arg-type]  # 3e9 is whole
+    sums = [UsageRow(cost=346_000_000), UsageRow(cost=346_000_000, unpriced_requests=1), UsageRow(unpriced_requests=2)]
+    assert [words.format_cost(row) for row in sums] == ["$0.3460", "$0.3460 + 1 unpriced", "2 unpriced"]
     assert words.join(("a", "b", "c"), 2) == "a, b and 1 more"
