@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -107,3 +109,25 @@ def test_a_failed_request_is_explained(console: Console) -> None:
     row.get_by_role("link", name="Explain").click()
     expect(page.get_by_role("status")).to_have_text("Such a request would go to dead, model dead-chat.")
     check_accessibility(page)
+
+
+def test_times_are_in_the_browsers_zone_and_in_utc_on_demand(console: Console) -> None:
+    page = console.open_as_first("/console/audit", timezone_id="Asia/Tokyo")
+    first = page.locator("main time").first
+    shown = first.inner_text()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d GMT\+9", shown)
+    button = page.get_by_role("button", name="Times in UTC")
+    button.press("Enter")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    in_utc = first.inner_text()
+    assert re.fullmatch(r"[\d :-]+ UTC", in_utc)
+    moments = [datetime.fromisoformat(text[:19]) for text in (shown, in_utc)]
+    assert moments[0] - moments[1] == timedelta(hours=9)
+    page.reload()
+    expect(first).to_have_text(in_utc)
+    check_accessibility(page)
+
+
+def test_without_a_script_times_are_in_utc(console: Console) -> None:
+    page = console.open_as_first("/console/audit", timezone_id="Asia/Tokyo", java_script_enabled=False)
+    expect(page.locator("main time").first).to_have_text(re.compile(r"\d\d:\d\d:\d\d UTC$"))

@@ -108,7 +108,7 @@ def test_a_rejected_configuration_is_on_every_page_of_an_administrator_only(cons
     try:
         for path in ("/console/", "/console/usage", "/console/plugins", "/console/users"):
             page = console.get(path)
-            assert f"not used since {words.format_time(state.rejected.since)}: it has 2 faults" in page, path
+            assert f"not used since {words.render_time(state.rejected.since)}: it has 2 faults" in page, path
             assert "gate.yaml:3: sever: unknown key &lt;x&gt;" in page, path
             assert "gate.yaml:9: models: is missing" in page, path
         assert "it has 2 faults" in console.send("GET", "/console/users/nobody").body.decode()

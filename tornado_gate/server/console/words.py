@@ -1,4 +1,7 @@
-"""Times, numbers and browsers in words, for templates. Times are Unix seconds and are shown in UTC."""
+"""Times, numbers and browsers in words, for templates. Times are Unix seconds and are shown in UTC.
+
+`render_time` and `render_age` return markup, whose times `console.js` shows in the browser's zone.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +33,35 @@ _SYSTEMS = (
 )
 
 
-def format_time(moment: float | None) -> str:
-    """Return ``2026-11-22 20:37 UTC``; an en dash for None."""
+def format_time(moment: float | None, *, seconds: bool = False) -> str:
+    """Return ``2026-11-22 20:37 UTC``, or with `seconds` ``2026-11-22 20:37:05 UTC``; an en dash for None."""
     if moment is None:
         return "–"
     try:
-        return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return datetime.fromtimestamp(moment, UTC).strftime(f"%Y-%m-%d %H:%M{':%S' if seconds else ''} UTC")
     except (ValueError, OverflowError, OSError):
         return "far future"
 
 
 def format_iso(moment: float) -> str:
     """Return a time for machines, in the attribute ``datetime``."""
-    return format_time(moment).removesuffix(" UTC").replace(" ", "T") + "Z"
+    return format_time(moment, seconds=True).removesuffix(" UTC").replace(" ", "T") + "Z"
+
+
+def render_time(moment: float | None, *, seconds: bool = False) -> str:
+    """Return a time as markup; an en dash for None."""
+    if moment is None:
+        return format_time(None)
+    mark = " data-seconds" if seconds else ""
+    return f'<time datetime="{format_iso(moment)}"{mark}>{format_time(moment, seconds=seconds)}</time>'
+
+
+def render_age(moment: float | None, now: float | None = None) -> str:
+    """Return the distance of a time as markup, with the time as its title; ``never`` for None."""
+    age = format_age(moment, now)
+    if moment is None:
+        return age
+    return f'<time datetime="{format_iso(moment)}" title="{format_time(moment)}">{age}</time>'
 
 
 def shorten(text: str, longest: int) -> str:

@@ -40,6 +40,49 @@ for (const place of document.querySelectorAll("[data-once]")) {
   history.replaceState(null, "", place.dataset.once || location.href);
 }
 
+// Times are shown in the browser's zone. A button in the footer shows them in UTC, and remembers it for this browser.
+const UTC_CHOICE = "gate-utc";
+let showsUtc = readChoice();
+
+function readChoice() {
+  try {
+    return localStorage.getItem(UTC_CHOICE) === "yes";
+  } catch {
+    return false;
+  }
+}
+
+function showTimes(part) {
+  for (const place of part.querySelectorAll("time[datetime]")) {
+    const moment = new Date(place.dateTime);
+    if (isNaN(moment)) continue;
+    const text = moment.toLocaleString("sv-SE", {
+      year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit",
+      second: "seconds" in place.dataset ? "2-digit" : undefined, timeZone: showsUtc ? "UTC" : undefined, timeZoneName: "short",
+    });
+    if (place.title) place.title = text;
+    else place.textContent = text;
+  }
+}
+showTimes(document);
+
+if (document.querySelector("time[datetime]") && new Date().getTimezoneOffset()) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "plain small";
+  button.textContent = "Times in UTC";
+  button.setAttribute("aria-pressed", String(showsUtc));
+  button.addEventListener("click", () => {
+    showsUtc = !showsUtc;
+    button.setAttribute("aria-pressed", String(showsUtc));
+    try {
+      localStorage.setItem(UTC_CHOICE, showsUtc ? "yes" : "no");
+    } catch { /* the choice is for this page only */ }
+    showTimes(document);
+  });
+  document.querySelector("footer").append(" ", button);
+}
+
 // A part of a page that changes: it is fetched again every so many seconds, until the new one has no data-refresh.
 function refreshLater(part) {
   setTimeout(async () => {
@@ -51,6 +94,7 @@ function refreshLater(part) {
     const fresh = page.getElementById(part.id);
     if (!fresh) return;
     part.replaceWith(fresh);
+    showTimes(fresh);
     if (fresh.dataset.refresh) refreshLater(fresh);
   }, Number(part.dataset.refresh) * 1000);
 }
