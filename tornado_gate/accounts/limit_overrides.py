@@ -174,7 +174,10 @@ def _find_subject(connection: Connection, kind: str, subject: str) -> str:
     row = connection.execute(select(table).where(table.c.id == make_storable(subject))).one_or_none()
     if row is None:
         also = f", or {CONF_KEY}NAME for a key of the configuration" if kind == "key" else ""
-        raise _make_fault("subject", f"There is no {kind} with this id. Give the id that lists of {kind}s show{also}.")
+        raise _make_fault(
+            "subject",
+            f"There is no {kind} with this id. Give its id, or on the page Limits a name that only one {kind} has{also}.",
+        )
     return (row.counted_as if kind == "key" else None) or str(row.id)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Final
 
-from sqlalchemy import Column, select
+from sqlalchemy import Column, func, select
 
+from tornado_gate.accounts.texts import make_storable
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
 
@@ -17,6 +19,7 @@ _COLUMNS: Final[Mapping[str, Column[str]]] = {
     "team": tables.teams.c.name,
 }
 _BATCH = 500
+MOST_CHOICES: Final = 200
 
 
 def find_names(database: Database, kind: str, ids: Collection[str]) -> dict[str, str]:
@@ -35,3 +38,34 @@ def find_names(database: Database, kind: str, ids: Collection[str]) -> dict[str,
 def _split_ids(ids: Collection[str]) -> list[list[str]]:
     known = sorted(ids)
     return [known[first : first + _BATCH] for first in range(0, len(known), _BATCH)]
+
+
+def list_choices(database: Database, kind: str) -> list[tuple[str, str]]:
+    """Return (value, label) of the keys, users or teams that a form suggests, by name; at most MOST_CHOICES.
+
+    The value is a text that `find_id` understands: the name, or the id if several objects have the name.
+    """
+    column = _COLUMNS[kind]
+    query = select(column.table.c.id, column).order_by(column).limit(MOST_CHOICES)
+    if kind == "key":
+        query = query.where(~column.table.c.hidden)
+    with database.read() as connection:
+        found = [(str(identity), str(name)) for identity, name in connection.execute(query)]
+    uses = Counter(name.casefold() for _, name in found)
+    return [(name, kind) if uses[name.casefold()] == 1 else (identity, f"{kind} {name}") for identity, name in found]
+
+
+def find_id(database: Database, kind: str, text: str) -> str:
+    """Return the id of the only key or team with this name, or of the user with this e-mail.
+
+    `text` itself is returned if it names none or several: it may be an id.
+    """
+    column = _COLUMNS.get(kind)
+    if column is None or not text:
+        return text
+    query = select(column.table.c.id).where(func.lower(column) == make_storable(text.strip()).lower()).limit(2)
+    if kind == "key":
+        query = query.where(~column.table.c.hidden)
+    with database.read() as connection:
+        found = [str(identity) for (identity,) in connection.execute(query)]
+    return found[0] if len(found) == 1 else text

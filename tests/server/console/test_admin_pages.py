@@ -421,6 +421,30 @@ def test_of_several_requests_with_one_id_the_chosen_one_is_shown(console: AdminC
         assert "second-model" not in page, address
 
 
+def test_filters_and_limits_take_names(console: AdminConsole) -> None:
+    store = KeyStore(console.services.database)
+    user = console.users["lead"]
+    _, key = store.create("Nightly build", account=user.id, user=user.id)
+    console.add_request("req-by-name", key=key.id, user=user.id, model="by-name")
+    for filters in ("key=nightly%20build", "user=LEAD@example.org", f"key={key.id}"):
+        assert "req-by-name" in console.get(f"/console/requests?{filters}"), filters
+    assert "req-by-name" not in console.get("/console/requests?key=nightly")
+    page = console.get("/console/requests")
+    assert '<option value="Nightly build">key</option>' in page
+    assert '<option value="lead@example.org">user</option>' in page
+    form = {"bound": "requests_per_minute", "value": "3", "factor": "", "until": "2h"}
+    assert console.post("/console/limits", kind="key", subject="Nightly build", **form).code == 303
+    page = console.get("/console/limits")
+    assert "key Nightly build</th>" in page
+    assert key.id not in page
+    refused = console.post("/console/limits", kind="user", subject="nobody@example.org", **form)
+    assert refused.code == 400
+    assert "There is no user with this id." in refused.body.decode()
+    events = list_events(console.services.database, actor=console.users["administrator"].id)
+    assert events[0].detail["subject"] == key.id
+    assert "limit" in console.get("/console/audit?actor=root@example.org")
+
+
 def test_usage_counts_a_video_once_and_its_polls_apart(console: AdminConsole) -> None:
     video = {"model": "counted-video", "key": "key_counted", "status": 200, "error_code": "", "outcome": "complete"}
     console.add_request("video-made", operation="video_tasks", **video)

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.errors import NotFound as AccountNotFound
+from tornado_gate.accounts.limit_overrides import CONF_KEY
+from tornado_gate.accounts.names import MOST_CHOICES, find_id, list_choices
 from tornado_gate.errors import NotFound
 from tornado_gate.server.console.base import Access, ConsoleHandler
 from tornado_gate.server.console.forms import Form
@@ -47,6 +49,22 @@ class AdminHandler(ConsoleHandler):
     def get_query(self, *names: str) -> dict[str, str]:
         """Return parameters of the address, "" for missing ones."""
         return {name: self.get_query_argument(name, "")[:200] for name in names}
+
+    async def find_id(self, kind: str, text: str) -> str:
+        """Return the id of the key, user or team that a field of a form names; `text` itself, which may be an id, if unknown."""
+        found: str = await self.run_database(find_id, self.services.database, kind, text)
+        is_of_conf = kind == "key" and found == text and any(key.name == text for key in self.snapshot.config.keys)
+        return f"{CONF_KEY}{text}" if is_of_conf else found
+
+    async def list_choices(self, *kinds: str) -> dict[str, list[tuple[str, str]]]:
+        """Return (value, label) of the keys, users and teams that a form suggests, by kind."""
+        choices: dict[str, list[tuple[str, str]]] = {
+            kind: await self.run_database(list_choices, self.services.database, kind) for kind in kinds
+        }
+        if "key" in choices:
+            keys = self.snapshot.config.keys[:MOST_CHOICES]
+            choices["key"] += [(f"{CONF_KEY}{key.name}", "key of the configuration") for key in keys]
+        return choices
 
     async def name_users(self, identities: Collection[str]) -> dict[str, str]:
         """Return the e-mails of users by id. Deleted users are absent."""

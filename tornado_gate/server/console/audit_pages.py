@@ -26,8 +26,9 @@ class AuditHandler(AdminHandler):
         """Return the events that the filters of the address select."""
         query = self.get_query("kind", "actor")
         action = f"{query['kind']}." if query["kind"] in KINDS else ""
+        actor = await self.find_id("user", query["actor"])
         events: list[AuditEvent] = await self.run_database(
-            list_events, self.services.database, before=before, limit=limit, action=action, actor=query["actor"]
+            list_events, self.services.database, before=before, limit=limit, action=action, actor=actor
         )
         return events
 
@@ -50,6 +51,7 @@ class AuditPage(AuditHandler):
             events=shown,
             query=query,
             kinds=KINDS,
+            choices=await self.list_choices("user"),
             names=await self.name_users({identity for identity in people if identity.startswith("user_")}),
             teams={team.id: f"{team.organisation_name} / {team.name}" for team in teams},
             older=f"{AUDIT}?{urlencode({**query, 'before': shown[-1].id}, errors='replace')}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.limit_overrides import BOUNDS, SUBJECT_KINDS, Override
+from tornado_gate.accounts.names import MOST_CHOICES, find_names
 from tornado_gate.accounts.people import Actor
 from tornado_gate.codec.durations import parse_moment
 from tornado_gate.server.console.admin_base import ID, AdminHandler
@@ -30,7 +32,9 @@ class LimitsPage(AdminHandler):
 
     async def post(self) -> None:
         form = self.read_form(*FIELDS)
-        if await self.change(form, create_override, self.services.accounts, form.values, self.make_actor()) is None:
+        subject = await self.find_id(form.values["kind"], form.values["subject"].strip())
+        fields = {**form.values, "subject": subject}
+        if await self.change(form, create_override, self.services.accounts, fields, self.make_actor()) is None:
             await self._show_list(form, 400)
             return
         self.flash("The limit is changed, in all processes within a second.")
@@ -38,6 +42,9 @@ class LimitsPage(AdminHandler):
 
     async def _show_list(self, form: Form, status: int = 200) -> None:
         overrides: list[Override] = await self.run_database(self.services.accounts.limit_overrides.list_all)
+        config, choices = self.snapshot.config, await self.list_choices("key", "user", "team")
+        choices["model"] = [(name, "model") for name in list(config.models)[:MOST_CHOICES]]
+        choices["provider"] = [(name, "provider") for name in list(config.providers)[:MOST_CHOICES]]
         self.render_page(
             "limits.html",
             title="Temporary limits",
@@ -47,9 +54,19 @@ class LimitsPage(AdminHandler):
             bounds=BOUND_CHOICES,
             words_of_bounds=dict(BOUND_CHOICES),
             names=await self.name_users({override.created_by for override in overrides}),
+            subjects=await self._name_subjects(overrides),
+            choices={"subject": [choice for items in choices.values() for choice in items]},
             kinds=KINDS,
             now=time.time(),
         )
+
+    async def _name_subjects(self, overrides: Sequence[Override]) -> dict[str, str]:
+        """Return the names of the keys, users and teams whose limits are changed, by id."""
+        names: dict[str, str] = {}
+        for kind in ("key", "user", "team"):
+            ids = {override.subject for override in overrides if override.kind == kind}
+            names |= await self.run_database(find_names, self.services.database, kind, ids)
+        return names
 
 
 def create_override(accounts: Accounts, fields: dict[str, Any], actor: Actor) -> Override:

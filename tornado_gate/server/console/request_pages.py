@@ -11,6 +11,7 @@ import msgspec
 
 from tornado_gate.accounts.errors import NotFound as AccountNotFound
 from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
+from tornado_gate.accounts.limit_overrides import CONF_KEY
 from tornado_gate.errors import GateError, NotFound
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import RequestRow
@@ -26,8 +27,6 @@ REQUESTS = "/console/requests"
 ROWS = 50
 FILTERS = ("key", "user", "team", "model")
 _REQUEST_ID = r"([A-Za-z0-9_.:\-]{1,128})"
-CONF_KEY = "conf:"
-"""The beginning of the ids of keys in conf."""
 
 
 class RequestHandler(AdminHandler):
@@ -75,7 +74,7 @@ class RequestsPage(RequestHandler):
             limit=ROWS + 1,
             only_errors=query["show"] != "all" and not matches,
             request_id=query["id"] if matches else "",
-            **{name: query[name] for name in FILTERS},
+            **{name: await self.find_id(name, query[name]) for name in FILTERS},
         )
         shown = rows[:ROWS]
         kept = {name: value for name, value in query.items() if value and (name != "id" or matches)}
@@ -91,6 +90,7 @@ class RequestsPage(RequestHandler):
             newest=f"{REQUESTS}?{urlencode(kept, errors='replace')}" if before else "",
             is_unknown=bool(query["id"]) and not matches,
             is_shared=bool(matches),
+            choices=await self.list_choices("key", "user", "team"),
             is_filtered=any(query[name] for name in FILTERS),
             find_reason=find_reason,
         )
