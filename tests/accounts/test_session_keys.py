@@ -7,6 +7,7 @@ import pytest
 from tests.support.people import ADDRESS, PASSWORD, add_member, sign_up_first
 from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.keys import KeyStore, StoredKey, digest_key
+from tornado_gate.accounts.names import find_names
 from tornado_gate.accounts.people import Session
 from tornado_gate.accounts.session_keys import KEY_SECONDS, create_session_key
 from tornado_gate.accounts.sessions import make_actor
@@ -53,6 +54,14 @@ def test_a_session_has_one_key(accounts: Accounts, store: KeyStore, session: Ses
     other, _ = create_session_key(store, sign_in(accounts))
     assert [find(store, text) is not None for text in texts] == [False, False, True]
     assert find(store, other) is not None
+
+
+def test_all_keys_of_a_visitor_count_as_one_that_is_named_by_its_owner(
+    accounts: Accounts, store: KeyStore, session: Session
+) -> None:
+    keys = [create_session_key(store, chosen)[1] for chosen in (session, session, sign_in(accounts))]
+    assert {key.usage_id for key in keys} == {keys[0].id}
+    assert find_names(accounts.database, "key", [keys[0].id]) == {keys[0].id: "playground of ada@example.org"}
 
 
 def test_the_key_ends_with_its_session(accounts: Accounts, store: KeyStore, session: Session) -> None:

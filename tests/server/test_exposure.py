@@ -52,8 +52,9 @@ def get(url: str, **headers: str) -> httpx.Response:
 
 
 def local(gateway: Gateway) -> str:
-    """The address of a gateway that listens on all interfaces, as this machine reaches it."""
-    return gateway.url.replace("0.0.0.0", "127.0.0.1")
+    """The address that a gateway prints which listens on all interfaces: this machine reaches it."""
+    assert gateway.url.startswith("http://127.0.0.1:")
+    return gateway.url
 
 
 def error_code(response: httpx.Response) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import Final
 
-from sqlalchemy import Column, func, select
+from sqlalchemy import Column, case, func, select
 
 from tornado_gate.accounts.texts import make_storable
 from tornado_gate.database import tables
@@ -23,15 +23,20 @@ MOST_CHOICES: Final = 200
 
 
 def find_names(database: Database, kind: str, ids: Collection[str]) -> dict[str, str]:
-    """Return the names of existing keys or teams, or the e-mails of existing users, by id; {} for another kind of object."""
+    """Return the names of existing keys or teams, or the e-mails of existing users, by id; {} for another kind of object.
+
+    A key of the playground is named by its user too, because all these keys have one name.
+    """
     column = _COLUMNS.get(kind)
     if column is None or not ids:
         return {}
+    query = select(column.table.c.id, column)
+    if kind == "key":
+        keys, users = tables.keys, tables.users
+        name = case((keys.c.hidden & users.c.email.is_not(None), column + " of " + users.c.email), else_=column)
+        query = select(keys.c.id, name).select_from(keys.outerjoin(users, users.c.id == keys.c.user))
     with database.read() as connection:
-        results = [
-            connection.execute(select(column.table.c.id, column).where(column.table.c.id.in_(some)))
-            for some in _split_ids(ids)
-        ]
+        results = [connection.execute(query.where(column.table.c.id.in_(some))) for some in _split_ids(ids)]
         return {str(identity): str(name) for identity, name in chain.from_iterable(results)}
 
 

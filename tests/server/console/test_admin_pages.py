@@ -20,7 +20,7 @@ from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.audit import list_events
 from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.keys import KeyStore
-from tornado_gate.config.model import ConsoleConfig
+from tornado_gate.config.model import ConsoleConfig, ProviderConfig
 from tornado_gate.database import tables
 from tornado_gate.server.console import admin_pages, plugin_pages, words
 from tornado_gate.types import Target
@@ -443,6 +443,18 @@ def test_filters_and_limits_take_names(console: AdminConsole) -> None:
     events = list_events(console.services.database, actor=console.users["administrator"].id)
     assert events[0].detail["subject"] == key.id
     assert "limit" in console.get("/console/audit?actor=root@example.org")
+
+
+def test_home_says_how_a_vendor_is_added_to_the_file(tmp_path: Path) -> None:
+    free = {"local": ProviderConfig(name="local", plugin="local")}
+    with serve_console(tmp_path, providers=free) as empty:
+        assert "put the lines below the section with the same name" in empty.get("/console/")
+    (tmp_path / "shipped").mkdir()
+    off = ((("providers", "openai"), "its plugin 'openai' is off"), (("models", "gpt-4o"), "its provider is off"))
+    with serve_console(tmp_path / "shipped", providers=free, inactive=off) as shipped:
+        page = shipped.get("/console/")
+    assert "has entries of vendors that are off: openai." in page
+    assert "provider-yaml" not in page
 
 
 def test_usage_counts_a_video_once_and_its_polls_apart(console: AdminConsole) -> None:

@@ -49,6 +49,9 @@ class HomePage(ConsoleHandler):
             chat_models=chat_models,
             snippet=render_snippet(sdk, self.public_url, model),
             provider_example=read_provider_example(),
+            inactive_providers=[
+                str(path[1]) for path, _ in self.snapshot.config.inactive if path[0] == "providers" and len(path) == 2
+            ],
             conf_path=self.snapshot.config.path,
         )
 

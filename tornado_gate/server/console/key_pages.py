@@ -96,6 +96,7 @@ class KeyHandler(ConsoleHandler):
             query["state"] = ""
         number = parse_page(self.get_query_argument("page", ""))
         keys, total = await self._list_keys(query, memberships, number)
+        others = await self._count_others() if not total and not any(query.values()) else 0
         self.render_page(
             "keys.html",
             title="API keys",
@@ -105,6 +106,8 @@ class KeyHandler(ConsoleHandler):
             operations=self.list_operations(),
             teams=self.list_team_options(memberships),
             is_filtered=any(query.values()),
+            others=others,
+            keys_of_conf=len(self.snapshot.config.keys) if self.user.role == "administrator" else 0,
             query=query,
             owners=self._list_owner_options(memberships),
             states=STATES,
@@ -116,6 +119,13 @@ class KeyHandler(ConsoleHandler):
             shown=f"{time.time():.3f}",
             details_open=form.has_value(*(name for name in key_form.OPTIONAL if name != "role")),
         )
+
+    async def _count_others(self) -> int:
+        """Return the number of active keys that others or commands have made, for administrators; else 0."""
+        if self.user.role != "administrator":
+            return 0
+        _, count = await self.run_database(self.store.list_page, state="active", limit=1)
+        return int(count)
 
     async def _list_keys(
         self, query: Mapping[str, str], memberships: list[Membership], number: int

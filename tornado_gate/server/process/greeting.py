@@ -12,6 +12,7 @@ from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config
 from tornado_gate.pipeline.snapshot import Snapshot
+from tornado_gate.server.process.listeners import LOOPBACK_OF_ALL
 
 SIGN_UP_PATH = "/console/signup"
 
@@ -43,5 +44,7 @@ def print_greeting(
         if (token := accounts.setup.make_token()) is not None:
             base = config.server.public_url or address
             say(f"tornado-gate: create the first account at {base}{SIGN_UP_PATH}?token={token}")
+    if config.server.host in LOOPBACK_OF_ALL:
+        say("tornado-gate: listening on all interfaces; from other machines, use an address of this one in these links")
     say(f"tornado-gate: serving {address}")
     sys.stdout.flush()

@@ -185,11 +185,16 @@ def _bind(host: str, port: int, key: str) -> tuple[socket.socket, ...]:
         ) from error
 
 
+LOOPBACK_OF_ALL: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""By an address for all interfaces, which no browser opens everywhere: the address at which this machine reaches it."""
+
+
 def format_address(server: ServerConfig, listeners: Listeners) -> str:
-    """Return the base URL of the first socket, for people."""
+    """Return the base URL of the first socket, for people: a loopback address if it listens on all interfaces."""
     first = listeners.http[0]
     name: Any = first.getsockname()
     if first.family == socket.AF_UNIX:
         return f"http://localhost (on the Unix socket {os.fsdecode(name)})"
     host = _get_name(first)[0] if listeners.is_activated else server.host or "127.0.0.1"
+    host = LOOPBACK_OF_ALL.get(host, host)
     return f"http://{f'[{host}]' if ':' in host else host}:{name[1]}"

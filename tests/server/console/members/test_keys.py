@@ -32,7 +32,7 @@ async def find_id(visitor: Visitor, name: str) -> str:
 async def test_a_key_is_made_shown_once_used_and_revoked(visit: Visit, ask: Ask, services: Services) -> None:
     ada = visit()
     await ada.sign_up("ada@example.org")
-    assert "No key yet" in (await ada.get("/console/keys")).text
+    assert "No key of yours yet" in (await ada.get("/console/keys")).text
     page = await ada.post("/console/keys", {"name": "my laptop"})
     assert page.headers["Cache-Control"] == "private, no-store"
     key = page.find(r'id="new-key">([^<]+)<')
@@ -54,6 +54,16 @@ async def test_a_key_is_made_shown_once_used_and_revoked(visit: Visit, ask: Ask,
     assert "is revoked" not in (await ada.get("/console/keys")).text  # the message is shown once
     events = await services.database.run(KeyStore(services.database).get, identity)
     assert events.revoked is not None
+
+
+async def test_an_administrator_without_keys_sees_that_the_printed_key_works(visit: Visit, services: Services) -> None:
+    KeyStore(services.database).create("first")
+    ada = visit()
+    await ada.sign_up("ada@example.org")
+    page = await ada.get("/console/keys")
+    assert "No key of yours yet." in page.text
+    assert "1 key of others or made by a command, such as the one printed at the first start, works" in page.text
+    assert "first" in (await ada.get("/console/keys?owner=all")).text
 
 
 async def test_all_fields_of_the_form_reach_the_key_and_come_back(visit: Visit, services: Services) -> None:
