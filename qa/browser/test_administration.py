@@ -85,14 +85,17 @@ def test_a_plugin_is_switched_on_and_off_without_a_script(console: Console) -> N
     expect(page.get_by_role("status")).to_contain_text("cascade is switched on")
     switched = CONF.replace("  openai: true\n", "  openai: true\n  cascade: true\n")
     assert file.read_text(encoding="utf-8") == switched
-    console.gateway.child.wait_for_line("configuration 2 is in force")
-    page.reload()
-    page.get_by_role("button", name="Switch off cascade").click()
+    page.get_by_role("button", name="Switch off cascade").click()  # the table shows the new state at once
     page.get_by_role("button", name="Apply").click()
-    console.gateway.child.wait_for_line("configuration 3 is in force")
     assert file.read_text(encoding="utf-8") == switched.replace("cascade: true", "cascade: false")
-    page.reload()
     expect(page.get_by_role("button", name="Switch on cascade")).to_be_visible()
+
+
+def test_switching_off_the_last_plugin_names_the_models_that_are_lost(console: Console) -> None:
+    page = console.open_as_first("/console/plugins")
+    page.get_by_role("button", name="Switch off local").click()
+    expect(page.get_by_role("status")).to_have_text("1 model will no longer be available: local-chat.")
+    check_accessibility(page)
 
 
 def test_a_failed_request_is_explained(console: Console) -> None:

@@ -57,7 +57,8 @@ def test_a_reviewed_change_is_written_and_nothing_else(config: Config) -> None:
 def test_a_text_with_faults_is_not_applied(config: Config) -> None:
     review = review_plugin(config, "openai", on=True)
     assert len(review.faults) == 1
-    assert "NO_SUCH_VARIABLE_HERE is not set" in review.faults[0]
+    assert "api_key: the environment variable NO_SUCH_VARIABLE_HERE is not set" in review.faults[0]
+    assert review.unset == ("NO_SUCH_VARIABLE_HERE",)
     with pytest.raises(ChangeRefused, match="has faults"):
         apply_plugin(config, "openai", on=True, digest=review.digest)
     assert b"openai: false" in get_path(config).read_bytes()
@@ -67,8 +68,11 @@ def test_a_plugin_that_is_not_installed_is_a_fault(config: Config) -> None:
     assert not review_plugin(config, "nothing", on=True).is_applicable
 
 
-def test_what_becomes_inactive_is_noted(config: Config) -> None:
-    notes = review_plugin(config, "local", on=False).notes
+def test_what_becomes_inactive_is_noted_and_lost_models_are_named(config: Config) -> None:
+    review = review_plugin(config, "local", on=False)
+    notes = review.notes
+    assert review.lost == ("local-chat",)
+    assert review_plugin(config, "cascade", on=True).lost == ()
     assert any(note.startswith("models.local-chat is inactive") for note in notes), notes
 
 

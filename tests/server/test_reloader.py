@@ -14,6 +14,7 @@ import pytest
 
 from tornado_gate.config.written import is_unwritten
 from tornado_gate.server.process import reloader as module
+from tornado_gate.server.process.configuration_state import ConfigurationState
 from tornado_gate.server.process.heap import GARBAGE_THRESHOLDS
 from tornado_gate.server.process.reloader import Reloader, get_file_state
 
@@ -47,7 +48,7 @@ class Stage:
         monkeypatch.setattr(module, "LOOK_SECONDS", 0.001)
         monkeypatch.setattr(module, "is_unwritten", self._look)
         path.write_text("# old\n", encoding="utf-8")
-        services = cast(Any, SimpleNamespace(gate=None))
+        services = cast(Any, SimpleNamespace(gate=None, configuration=ConfigurationState()))
         self.reloader = Reloader(services, cast(Any, None), cast(Any, None), path, get_file_state(path))
         monkeypatch.setattr(self.reloader, "reload", self._reload)
 

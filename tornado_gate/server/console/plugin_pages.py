@@ -22,6 +22,8 @@ from tornado_gate.server.services import Services
 
 PLUGINS = "/console/plugins"
 CHECK_SECONDS = 60.0
+RELOAD_SECONDS = 5.0
+"""The time that a changed file usually takes to be read; the page waits for it, to show the new state."""
 
 
 class PluginsPage(AdminHandler):
@@ -63,9 +65,10 @@ class SwitchPage(AdminHandler):
             self._show_review(await run_check(review_plugin, config, name, on=on), error=str(error), status=409)
             return
         await self.run_database(record_switch, self.services, self.make_actor(), review)
-        self.flash(
-            f"{name} is switched {'on' if on else 'off'} in {review.file}. The gateway reloads it within seconds."
-        )
+        await self.services.configuration.wait_for_change(RELOAD_SECONDS)
+        is_applied = self.snapshot.config.plugins.get(name) is on
+        rest = "" if is_applied else " The gateway reads the file within seconds; then reload this page."
+        self.flash(f"{name} is switched {'on' if on else 'off'} in {review.file}.{rest}")
         self.redirect(PLUGINS, status=303)
 
     def _read_switch(self) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from tornado_gate import config as conf
 from tornado_gate.config import edit
@@ -26,13 +28,16 @@ from tornado_gate.server.process.conf_diff import find_secret_texts, make_diff
 from tornado_gate.telemetry.redaction import Scrubber
 from tornado_gate.types.value import Value
 
+_UNSET: Final = re.compile(r"environment variable ([A-Za-z_][A-Za-z0-9_]*) is not set")
+
 
 class Review(Value, frozen=True, kw_only=True):
     """A change before it is applied. `digest` is the digest of the file's content.
 
     `refusal` is the reason why the change cannot be applied here, "" if it can; then a person may add `lines` to the file.
-    `faults` are lines of `tornado-gate check` about the new text: with one the change is not applied. `notes` are findings that
-    do not prevent the change.
+    `faults` are lines of `tornado-gate check` about the new text: with one the change is not applied. `unset` are the environment
+    variables that they miss. `lost` are models that work now and would not be in the new configuration. `notes` are findings
+    that do not prevent the change.
     """
 
     plugin: str
@@ -42,6 +47,8 @@ class Review(Value, frozen=True, kw_only=True):
     diff: str = ""
     digest: str = ""
     faults: tuple[str, ...] = ()
+    unset: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     refusal: str = ""
 
@@ -67,7 +74,7 @@ def review_plugin(config: Config, plugin: str, *, on: bool) -> Review:
     except (OSError, UnicodeDecodeError, EditRefused) as error:
         return Review(plugin=plugin, on=on, file=str(config.path), lines=lines, refusal=_explain(error))
     scrubber = Scrubber(find_secret_texts(edited) | collect_secrets(config))
-    faults, notes = _check(config, edited, plugin) if edited != text else ((), ())
+    checked = _check(config, edited, plugin) if edited != text else _Check()
     return Review(
         plugin=plugin,
         on=on,
@@ -75,8 +82,10 @@ def review_plugin(config: Config, plugin: str, *, on: bool) -> Review:
         lines=lines,
         diff=make_diff(text, edited, config.path.name),
         digest=_digest(content),
-        faults=_scrub(scrubber, faults),
-        notes=_scrub(scrubber, notes),
+        faults=_scrub(scrubber, checked.faults),
+        unset=tuple(dict.fromkeys(_UNSET.findall("\n".join(checked.faults)))),
+        lost=checked.lost,
+        notes=_scrub(scrubber, checked.notes),
         refusal=_find_obstacle(config.path),
     )
 
@@ -122,8 +131,16 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _check(running: Config, text: str, plugin: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return (faults, notes) of a text for the file of `running`, as `tornado-gate check` finds them.
+class _Check(Value, frozen=True, kw_only=True):
+    """The findings about a text, as in `Review`."""
+
+    faults: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _check(running: Config, text: str, plugin: str) -> _Check:
+    """Return the findings about a text for the file of `running`, as `tornado-gate check` finds them.
 
     A plugin that cannot work is a fault if it is the changed one, else a note: the change may be a step to its repair.
     """
@@ -135,12 +152,13 @@ def _check(running: Config, text: str, plugin: str) -> tuple[tuple[str, ...], tu
         snapshot = build(config, host)
     except ConfigError as error:
         lines = error.report() if isinstance(error, conf.FileFaults) else [str(error)]
-        return tuple(lines), ()
+        return _Check(faults=tuple(lines))
     failed = {name: f"{name}: cannot work: {error}" for name, error in snapshot.plugins.failed.items()}
     own = [failed.pop(plugin)] if plugin in failed else []
     off = [f"{'.'.join(map(str, path))} is inactive: {why}" for path, why in config.inactive]
     warnings = conf.describe(snapshot.plugins.warnings, config.path, config.lines)
-    return tuple(own), (*failed.values(), *warnings, *off)
+    lost = tuple(name for name in running.models if name not in config.models)
+    return _Check(faults=tuple(own), lost=lost, notes=(*failed.values(), *warnings, *off))
 
 
 def _find_obstacle(path: Path) -> str:

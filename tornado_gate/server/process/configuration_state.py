@@ -5,8 +5,10 @@ The reloader writes it. The console and /admin/v1 read it. Each process of a gat
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from tornado_gate.types.value import Value
@@ -26,17 +28,34 @@ class RejectedConfiguration(Value, frozen=True, kw_only=True):
 
 
 class ConfigurationState:
-    """The state of one process. `applied_at` is a Unix time in seconds. `rejected` is None while the newest file is used."""
+    """The state of one process. `applied_at` is a Unix time in seconds. `rejected` is None while the newest file is used.
+
+    `is_watched`: a reloader reads the file when it changes.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self.applied_at = clock()
         self.rejected: RejectedConfiguration | None = None
+        self.is_watched = False
+        self._changed = asyncio.Event()
+
+    async def wait_for_change(self, seconds: float) -> None:
+        """Wait until a file is applied or rejected, at most `seconds`. Return immediately if nobody reads the file."""
+        if self.is_watched:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait()
+
+    def _report_change(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def apply(self) -> None:
         """Record that the newest file is used now."""
         self.applied_at = self._clock()
         self.rejected = None
+        self._report_change()
 
     def reject(self, faults: Sequence[str]) -> None:
         """Record the faults of a newer file, which replace the faults of an earlier one."""
@@ -45,3 +64,4 @@ class ConfigurationState:
         if len(faults) > MAX_FAULTS:
             kept += (f"… and {len(faults) - MAX_FAULTS} more. The log of the gateway has all.",)
         self.rejected = RejectedConfiguration(faults=kept, since=since)
+        self._report_change()

@@ -103,6 +103,7 @@ class Reloader:
 
     async def watch(self) -> None:
         """Reload after `request_reload`, and when the file has changed."""
+        self._services.configuration.is_watched = True
         while True:
             try:
                 async with asyncio.timeout(WATCH_SECONDS):
