@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import urllib.error
 import urllib.request
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
-from tests.support.browser import PASSWORD, Console, check_accessibility
+from tests.support.browser import EMAIL, PASSWORD, Console, check_accessibility
 
 PAGES = ("/console/", "/console/keys", "/console/usage", "/console/account", "/console/tasks")
 CHAT = {"model": "local-chat", "messages": [{"role": "user", "content": "Say hello"}]}
@@ -147,3 +148,22 @@ def test_somebody_signs_in_again_after_changing_the_password(console: Console) -
     page.get_by_text("Your password is changed.").wait_for()
     page.get_by_role("button", name="Sign out").click()
     console.sign_in(page, "JOAN@example.org", "a longer password")
+
+
+def test_a_form_sent_after_the_end_of_the_session_keeps_its_texts(console: Console) -> None:
+    page = console.open_as_first("/console/keys")
+    page.get_by_label("Name", exact=True).fill("a long name that was typed")
+    page.context.clear_cookies(name=re.compile("session"))
+    page.get_by_role("button", name="Create key").click()
+    expect(page.get_by_role("status")).to_have_text(
+        "Your session has ended, so the form was not saved. Sign in, then send it again."
+    )
+    page.get_by_label("Email").fill(EMAIL)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("API keys")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("a long name that was typed")
+    page.get_by_role("button", name="Create key").click()
+    expect(page.locator("#new-key")).to_be_visible()
+    page.goto("/console/keys")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("")

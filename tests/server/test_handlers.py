@@ -19,6 +19,8 @@ from tests.support.served import BODY_LIMIT, CHAT, LIMITED, NARROW, Ask, error_o
 from tornado_gate import errors, types
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.app import PUBLIC_HANDLERS
+from tornado_gate.server.handlers import common
+from tornado_gate.telemetry.entries import Entry
 from tornado_gate.types import replace
 
 
@@ -34,6 +36,15 @@ async def test_an_answer_has_the_headers_that_say_who_answered(ask: Ask, fake: F
     assert response.headers["Cache-Control"] == "private, no-store"
     assert "x-gate-attempts" not in response.headers
     assert "Server" not in response.headers
+
+
+@pytest.mark.gen_test(timeout=60)
+@pytest.mark.parametrize("path", ["/console/signup", "/docs"])
+async def test_the_access_log_has_the_bytes_of_pages(ask: Ask, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    entries: asyncio.Queue[Entry] = asyncio.Queue()
+    monkeypatch.setattr(common, "log_access", entries.put_nowait)
+    response = await ask(path)
+    assert (await entries.get()).bytes_out == len(response.body) > 0
 
 
 @pytest.mark.gen_test

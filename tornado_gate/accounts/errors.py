@@ -4,9 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 
 class AccountError(Exception):
-    """A refused action. `message` is for people, `code` for programs; `field` is the wrong field of the form, or ""."""
+    """A refused action. `message` is for people, `code` for programs; `field` is the wrong field of the form, or "".
+
+    `others` are errors of further fields of the same form.
+    """
 
     status = 400
     code = "invalid"
@@ -16,6 +22,7 @@ class AccountError(Exception):
         self.message = message
         self.field = field
         self.code = code or self.code
+        self.others: tuple[AccountError, ...] = ()
 
 
 class NotFound(AccountError):
@@ -60,3 +67,17 @@ class TooManyAttempts(AccountError):
         minutes = -(-self.retry_after // 60)
         wait = f"{minutes} minutes" if minutes > 1 else f"{self.retry_after} s"
         super().__init__(f"Too many attempts from your network. Try again in {wait}.")
+
+
+def check_all(checks: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+    """Return the results of all checks by name. Raises the AccountError of the first one that fails, with all `others`."""
+    results, errors = {}, []
+    for name, check in checks.items():
+        try:
+            results[name] = check()
+        except AccountError as error:
+            errors += [error, *error.others]
+    if errors:
+        errors[0].others = tuple(errors[1:])
+        raise errors[0]
+    return results

@@ -9,9 +9,10 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, Final
 
-from tornado_gate.accounts.errors import AccountError
+from tornado_gate.accounts.errors import AccountError, check_all
 from tornado_gate.accounts.texts import is_printable
 from tornado_gate.codec.durations import LATEST_MOMENT
 from tornado_gate.codec.fields import MAX_INTEGER
@@ -126,7 +127,8 @@ CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a key, each checked and in its stored form. Fields without a check are returned unchanged."""
-    return {name: CHECKS[name](value) if name in CHECKS else value for name, value in fields.items()}
+    checked = check_all({name: partial(CHECKS[name], value) for name, value in fields.items() if name in CHECKS})
+    return {name: checked.get(name, value) for name, value in fields.items()}
 
 
 def _check_list(words: Any, field: str, check: Callable[[str, str], str]) -> tuple[str, ...]:

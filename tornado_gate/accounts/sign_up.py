@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 from sqlalchemy import insert
@@ -11,7 +12,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from tornado_gate.accounts.audit import record
-from tornado_gate.accounts.errors import Conflict, Denied, NotFound
+from tornado_gate.accounts.errors import Conflict, Denied, NotFound, check_all
 from tornado_gate.accounts.links import read_open_invitation, take_invitation
 from tornado_gate.accounts.passwords import check_password, hash_password
 from tornado_gate.accounts.people import Actor, Invitation, Session, User
@@ -67,7 +68,9 @@ class SignUp(Part):
         Raises AccountError for a field, and Denied. The error and its time are the same for an e-mail that has an
         account and for an e-mail that may not sign up. Raises TooManyAttempts after many sign-ups from one address.
         """
-        email, name, password = check_email(email), check_name(name, required=False), check_password(password)
+        checks = {"email": partial(check_email, email), "password": partial(check_password, password)}
+        checked = check_all({**checks, "name": partial(check_name, name, required=False)})
+        email, name, password = checked["email"], checked["name"], checked["password"]
         self._throttle.begin([make_bound(SIGN_UPS, "sign-up", find_network(address))])
         with self.database.read() as connection:
             admit(connection, email, setup_token, invitation, policy, is_local=is_local)
@@ -124,7 +127,10 @@ def admit(
         except NotFound as error:
             raise make_refusal() from error
         if open_invitation.email_key not in (None, make_email_key(email)):
-            raise make_refusal()
+            message = (
+                "This invitation is for another e-mail. Use the e-mail for which it was made, or ask for a new link."
+            )
+            raise Denied(message, code="sign_up_refused", field="email")
         return Admission(role=open_invitation.role, invitation=open_invitation)
     if policy != "open":
         raise make_refusal()

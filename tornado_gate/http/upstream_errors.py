@@ -173,7 +173,9 @@ def key_refused(provider: str = "") -> UpstreamKeyRefused:
 
 def unreachable(provider: str) -> UpstreamUnreachable:
     """Return the error for a failed connection: unknown host, refused, TLS error."""
-    return UpstreamUnreachable(f"{describe_provider(provider)} could not be reached. Check the provider's base_url.")
+    return UpstreamUnreachable(
+        f"{describe_provider(provider)} could not be reached. Try again later; an administrator can check its base_url."
+    )
 
 
 def not_connected_in_time(provider: str) -> UpstreamConnectTimeout:
@@ -216,7 +218,7 @@ def compression_too_high(provider: str) -> UpstreamError:
 def bad_answer(provider: str) -> UpstreamError:
     """Return the error for a response that violates HTTP or the WebSocket handshake."""
     return UpstreamError(
-        f"{describe_provider(provider)} sent a response that is not valid HTTP. Check the provider's base_url."
+        f"{describe_provider(provider)} sent a response that is not valid HTTP. An administrator can check its base_url."
     )
 
 

@@ -410,7 +410,9 @@ def parse_json(body: bytes | memoryview, provider: str = "") -> Any:
 
 def invalid_json_error(provider: str = "") -> UpstreamError:
     """Return the error for a response that is not valid JSON."""
-    return UpstreamError(f"{describe_provider(provider)} sent a response that is not valid JSON. Check its base_url.")
+    return UpstreamError(
+        f"{describe_provider(provider)} sent a response that is not valid JSON. An administrator can check its base_url."
+    )
 
 
 def require_object(value: Any, provider: str = "") -> dict[str, Any]:

@@ -23,6 +23,7 @@ from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import ConsoleConfig, ProviderConfig
 from tornado_gate.database import tables
 from tornado_gate.server.console import admin_pages, plugin_pages, words
+from tornado_gate.server.console.audit_words import describe_detail
 from tornado_gate.types import Target
 
 
@@ -96,7 +97,7 @@ def test_providers_never_show_their_key(console: AdminConsole) -> None:
     console.add_request("of-provider")
     page = console.get("/console/providers")
     assert re.search(r"API key</dt><dd>set<", page)
-    assert "1 errors (100.0 %)" in page
+    assert "1 request, 1 error (100.0 %)" in page
     assert "sk-secret" not in page
     assert "provider</" not in page.partition("API key")[2][:60]
 
@@ -518,6 +519,10 @@ def test_the_audit_log_has_filters_pages_and_a_table(console: AdminConsole, acco
     rows = list(csv.DictReader(io.StringIO(table.body.decode())))
     assert rows[0]["action"] == "user.set_name"
     assert '"name": "=cmd 104"' in rows[0]["detail"]
+    texts = describe_detail(
+        {"expires": 1798040102.36, "models": [], "limits": {"requests_per_minute": None}, "role": ""}
+    )
+    assert texts == "expires: 2026-12-23 15:35 UTC, models: all, limits: (requests_per_minute none), role: none"
     assert {row["action"].partition(".")[0] for row in rows} == {"user"}
 
 

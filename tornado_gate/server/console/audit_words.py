@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tornado_gate.server.console.words import format_time
+
 ACTIONS: Final[Mapping[str, str]] = {
     "user.create": "created an account",
     "user.sign_in": "signed in",
@@ -40,6 +42,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "limit.end_override": "ended a temporary limit",
     "plugin.switch": "switched a plugin on or off",
 }
+_TIMES: Final = frozenset({"expires", "until", "valid_until"})
+_ALL_IF_EMPTY: Final = frozenset({"models", "operations", "addresses"})
 KINDS: Final = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
 """The kinds of objects that events concern, for the filter of the list."""
 
@@ -51,12 +55,21 @@ def describe_action(action: str) -> str:
 
 def describe_detail(detail: Mapping[str, Any]) -> str:
     """Return the detail of an event: ``role: member, before: administrator``."""
-    return ", ".join(f"{name.replace('_', ' ')}: {_describe_value(value)}" for name, value in detail.items())
+    return ", ".join(f"{name.replace('_', ' ')}: {_describe_member(name, value)}" for name, value in detail.items())
+
+
+def _describe_member(name: str, value: Any) -> str:
+    """Return a value in words: times are dates, and no models means all models."""
+    if name in _TIMES and isinstance(value, int | float) and not isinstance(value, bool):
+        return format_time(value)
+    if name in _ALL_IF_EMPTY and value in ([], (), None):
+        return "all"
+    return _describe_value(value)
 
 
 def _describe_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{name} {_describe_value(member)}" for name, member in value.items())
+        inner = ", ".join(f"{name} {_describe_member(name, member)}" for name, member in value.items())
         return f"({inner})" if inner else "none"
     if isinstance(value, list | tuple):
         return " ".join(map(str, value)) or "none"

@@ -105,13 +105,21 @@ class ConsoleHandler(GateHandler):
         if self.access == "public":
             return
         if self.session is None:
-            path = self.request.uri if self.request.method == "GET" else HOME
-            self.redirect(f"{LOGIN}?next={quote(path or HOME)}")
+            self._lead_to_sign_in()
         elif self.access == "administrator" and self.session.user.role != "administrator":
             raise NotAllowed("This page is for administrators of the gateway. Ask one of them for access.")
         elif self.session.user.role != "administrator":
             memberships = await self.run_database(self.services.accounts.members.list_of_user, self.session.user.id)
             self.manages_teams = bool(list_managed_teams(memberships))
+
+    def _lead_to_sign_in(self) -> None:
+        """Lead to the sign-in page, and from there to this page. The script of the console keeps the texts of a lost form."""
+        if self.request.method == "GET":
+            self.redirect(f"{LOGIN}?next={quote(self.request.uri or HOME)}")
+            return
+        self.flash("Your session has ended, so the form was not saved. Sign in, then send it again.", "warning")
+        page = urlsplit(self.request.headers.get("Referer", ""))
+        self.redirect(f"{LOGIN}?next={quote(check_next(page.path))}", status=303)
 
     def _refuse_other_sites(self) -> None:
         """Refuse requests from other sites by the browser's headers. This is a second guard besides the token."""

@@ -31,11 +31,18 @@ class Form:
         self._focus = focus
 
     def add(self, error: AccountError, fields: Iterable[str]) -> None:
-        """Show an error beside its field, or above the form if its field is not in `fields`."""
-        if error.field in set(fields):
-            self.errors[error.field] = error.message
-        else:
-            self.error = error.message
+        """Show an error and its `others` beside their fields, or above the form if the field is not in `fields`."""
+        known = set(fields)
+        for each in (error, *error.others):
+            if each.field in known:
+                self.errors.setdefault(each.field, each.message)
+            else:
+                self.error = self.error or each.message
+
+    def fill(self, name: str, value: str, *, focus: str) -> None:
+        """Set the value of a field that is empty, and the field that gets the focus then."""
+        if not self.values.get(name):
+            self.values[name], self._focus = value, focus
 
     @property
     def has_errors(self) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
-from tornado_gate.accounts.errors import AccountError
+from tornado_gate.accounts.errors import AccountError, check_all
+from tornado_gate.accounts.key_checks import check_fields
 from tornado_gate.accounts.keys import StoredKey
 from tornado_gate.codec.durations import parse_moment
 
@@ -34,18 +36,28 @@ def parse_form(values: Mapping[str, str], known_expiry: float | None = None) -> 
 
     If the typed expiry equals the shown text of `known_expiry`, the expiry stays the same to the second.
     """
-    limits = {name: _parse_integer(values, name) for name in LIMITS}
-    budget: dict[str, Any] = {name: _parse_amount(values, name) for name in AMOUNTS}
-    budget |= {name: _parse_integer(values, name) for name in TOKEN_BUDGETS}
-    return {
+    integers = {name: partial(_parse_integer, values, name) for name in (*LIMITS, *TOKEN_BUDGETS)}
+    amounts = {name: partial(_parse_amount, values, name) for name in AMOUNTS}
+    texts = {
         "name": values["name"],
-        "expires": _parse_expiry(values["expires"], known_expiry),
         "team": values["team"] or None,
         "role": values["role"] or "member",
         "operations": _split_words(values["operations"]),
         **{name: _split_words(values[name]) for name in LISTS},
-        "limits": {name: value for name, value in limits.items() if value is not None},
-        "budget": {name: value for name, value in budget.items() if value is not None},
+    }
+    parsed = check_all(
+        {
+            **integers,
+            **amounts,
+            "expires": partial(_parse_expiry, values["expires"], known_expiry),
+            "texts": partial(check_fields, texts),  # the store checks again, but names only its own faults
+        }
+    )
+    return {
+        **texts,
+        "expires": parsed["expires"],
+        "limits": {name: parsed[name] for name in LIMITS if parsed[name] is not None},
+        "budget": {name: parsed[name] for name in (*AMOUNTS, *TOKEN_BUDGETS) if parsed[name] is not None},
     }
 
 
@@ -88,7 +100,7 @@ def _parse_integer(values: Mapping[str, str], name: str) -> int | None:
     if not text:
         return None
     if not _INTEGER.fullmatch(text):
-        raise AccountError("Enter a whole number, or nothing for no bound.", field=name)
+        raise AccountError("Enter a whole number, or nothing for no limit.", field=name)
     return int(text)
 
 

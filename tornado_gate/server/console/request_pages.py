@@ -165,7 +165,7 @@ _GROUPS = {
         "input_tokens", "cached_input_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
         "reasoning_tokens", "audio_input_tokens", "audio_output_tokens", "image_tokens", "image_output_tokens",
     ),
-    "Course": (
+    "Details": (
         "operation", "format", "upstream_model", "provider", "plugin", "outcome", "attempts", "first_byte_ms", "total_ms",
     ),
     "Caller": ("key_name", "key", "account", "tags", "end_user"),

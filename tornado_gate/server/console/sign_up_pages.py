@@ -59,6 +59,8 @@ class SignUpPage(PublicPage):
     async def _show_form(self, form: Form, status: int = 200) -> None:
         token = self.get_argument("invitation", "")
         invitation = await self._find_invitation(token) if token else None
+        if invitation is not None and invitation.email_key:
+            form.fill("email", invitation.email_key, focus="password")
         values: dict[str, Any] = {
             "form": form,
             "is_first": not await self.run_database(self.services.accounts.users.has_any),

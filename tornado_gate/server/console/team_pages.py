@@ -166,7 +166,7 @@ class MembersPage(TeamHandler):
         if await self.change(form, accounts.members.set_role, team.id, user.id, role, self.make_actor()) is None:
             await self.show_team(team, form, status=400)
             return
-        self.flash(f"{user.email} is a {role} of the team.")
+        self.flash(f"{user.email} is {'an' if role == 'administrator' else 'a'} {role} of the team.")
         self.redirect(f"{TEAMS}/{team.id}", status=303)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from asyncio import Future
 from collections.abc import Mapping
 from typing import Any
 
@@ -83,9 +84,14 @@ class GateHandler(RequestHandler):
 
     async def send(self, chunk: bytes) -> None:
         """Write a chunk of the body, and return when the caller can receive more. Raises StreamClosedError after a disconnect."""
-        self.sent_bytes += len(chunk)
         self.write(chunk)
         await self.flush()
+
+    def flush(self, include_footers: bool = False) -> Future[None]:
+        """Send what was written, and count its bytes for the access log: of pages too, which Tornado finishes itself."""
+        if self.request.method != "HEAD":
+            self.sent_bytes += sum(map(len, self._write_buffer))
+        return super().flush(include_footers)
 
     def end(self) -> None:
         """Finish the response."""

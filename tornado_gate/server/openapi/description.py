@@ -78,12 +78,8 @@ class DescriptionHandler(GateHandler):
         self.set_header("Content-Type", "application/json")
         if "gzip" in self.request.headers.get("Accept-Encoding", ""):
             self.set_header("Content-Encoding", "gzip")
-            self.end_with(built.compressed)
+            self.finish(built.compressed)
         else:
-            self.end_with(built.body)
+            self.finish(built.body)
 
     head = get
-
-    def end_with(self, body: bytes) -> None:
-        self.sent_bytes = len(body)
-        self.finish(body)

@@ -15,6 +15,8 @@ from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.process.listeners import LOOPBACK_OF_ALL
 
 SIGN_UP_PATH = "/console/signup"
+RULE = "-" * 72
+"""A line around the key, so that it is found between lines of the log."""
 
 
 def print_greeting(
@@ -33,11 +35,11 @@ def print_greeting(
         key, _ = keystore.create("first")
         model = next((entry.name for entry in snapshot.targets.models.list_entries()), "MODEL")
         say(
-            "tornado-gate: this is the first start, so here is an API key. It is shown once; only its hash is kept.\n"
+            f"\n{RULE}\ntornado-gate: this is the first start, so here is an API key. It is shown once; only its hash is kept.\n"
             f"  {key}\nTry it:\n"
             f"  curl {address}/v1/chat/completions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' "
             f'-d \'{{"model": "{model}", "messages": [{{"role": "user", "content": "Say hello"}}]}}\'\n'
-            f"Make more with: {create_command}"
+            f"Make more with: {create_command}\n{RULE}\n"
         )
     if config.console.enabled:
         accounts = Accounts(keystore.database, session_seconds=config.console.session_seconds)

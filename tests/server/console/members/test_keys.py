@@ -66,6 +66,15 @@ async def test_an_administrator_without_keys_sees_that_the_printed_key_works(vis
     assert "first" in (await ada.get("/console/keys?owner=all")).text
 
 
+async def test_every_fault_of_a_form_is_named(visit: Visit) -> None:
+    ada = visit()
+    await ada.sign_up("ada@example.org")
+    page = await ada.post("/console/keys", {"name": " ", **{name: WRONG[name] for name in ("expires", "addresses")}})
+    assert page.status == 400
+    for field in ("name", "expires", "addresses"):
+        assert f'id="{field}-error"' in page.html, field
+
+
 async def test_all_fields_of_the_form_reach_the_key_and_come_back(visit: Visit, services: Services) -> None:
     ada = visit()
     await ada.sign_up("ada@example.org")

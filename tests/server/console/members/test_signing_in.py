@@ -215,6 +215,23 @@ class TestInvitations:
         page = await visit("192.0.2.4").get(f"/console/signup?invitation={token}")
         assert "cannot be used" in page.text
 
+    async def test_an_invitation_fills_in_its_email_and_tells_another_one(
+        self, visit: Visit, services: Services
+    ) -> None:
+        await visit().sign_up("ada@example.org")
+        token, _ = services.accounts.invitations.create(COMMAND, email="Marie@example.org")
+        guest = visit("192.0.2.9")
+        page = await guest.get(f"/console/signup?invitation={token}")
+        assert page.find(r'name="email"[^>]*value="([^"]*)"') == "marie@example.org"
+        fields = {"email": "other@example.org", "password": PASSWORD, "invitation": token}
+        page = await guest.post("/console/signup", fields)
+        assert page.status == 400
+        assert "This invitation is for another e-mail." in page.text
+        page = await guest.post("/console/signup", {**fields, "email": "marie", "password": "short"})
+        assert 'id="email-error"' in page.html
+        assert 'id="password-error"' in page.html
+        assert (await guest.post("/console/signup", {**fields, "email": "marie@example.org"})).status == 303
+
 
 class TestClosed:
     @pytest.fixture

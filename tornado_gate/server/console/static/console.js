@@ -100,6 +100,32 @@ function refreshLater(part) {
 }
 document.querySelectorAll("[data-refresh]").forEach(refreshLater);
 
+// The texts of a form that was sent after the end of the session: they are kept in this tab until the visitor has signed in again.
+const DRAFT = "gate-draft";
+const isText = (field) => field.name && !["hidden", "password", "file", "submit", "checkbox", "radio"].includes(field.type);
+
+document.addEventListener("submit", ({ target }) => {
+  const action = target.getAttribute("action");
+  if (target.method !== "post" || !action || action === "/console/login") return;
+  const texts = [...target.elements].filter(isText).map((field) => [field.name, field.value]);
+  sessionStorage.setItem(DRAFT, JSON.stringify({ action, texts }));
+});
+
+function restoreDraft() {
+  const draft = JSON.parse(sessionStorage.getItem(DRAFT) ?? "null");
+  if (location.pathname === "/console/login") {
+    if (draft) sessionStorage.setItem(DRAFT, JSON.stringify({ ...draft, isLost: true }));
+    return;
+  }
+  sessionStorage.removeItem(DRAFT);
+  const form = draft?.isLost && [...document.forms].find((each) => each.getAttribute("action") === draft.action);
+  for (const [name, value] of form ? draft.texts : []) {
+    const field = form.elements[name];
+    if (field && isText(field)) field.value = value;
+  }
+}
+restoreDraft();
+
 const menu = document.querySelector("button.menu");
 menu?.addEventListener("click", () => {
   const open = menu.getAttribute("aria-expanded") !== "true";

@@ -56,6 +56,7 @@ async function sendInput() {
     return;
   }
   const before = messages;
+  for (const old of find("chat-log").querySelectorAll(":scope > .notice.error")) old.remove();
   try {
     const added = readResults(waiting);
     if (text.trim() || files.length) added.push(await makeUserMessage(text, files));

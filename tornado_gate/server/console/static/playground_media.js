@@ -107,6 +107,7 @@ function startForm(name, report, path, readBody, show) {
     if (button.disabled) return;
     button.disabled = true;
     result.setAttribute("aria-busy", "true");
+    result.prepend(make("p", { class: "quiet" }, make("progress", { "aria-label": "Work" }), " The request is being processed …"));
     try {
       const body = readBody();
       report.start("POST", path, body);

@@ -6,7 +6,7 @@ import { Report } from "./playground_report.js";
 
 const PATH = "/v1/videos";
 const POLL_MILLISECONDS = 1000;
-const STATUS_WORDS = { queued: "The task waits.", in_progress: "The video is made.", pending: "The video is made." };
+const STATUS_WORDS = { queued: "The task waits", in_progress: "The video is being made", pending: "The video is being made" };
 
 let report;
 let task = null;
@@ -68,7 +68,7 @@ async function follow(state) {
   find("videos-result").replaceChildren(bar);
   while (state.status !== "completed" && state.status !== "failed") {
     bar.value = state.progress;
-    setStatus(`${STATUS_WORDS[state.status] ?? state.status} ${state.progress} %`);
+    setStatus(`${STATUS_WORDS[state.status] ?? state.status}: ${state.progress} %`);
     await wait(POLL_MILLISECONDS, task.stop.signal);
     state = await readTask(await request(`${PATH}/${state.id}`, { signal: task.stop.signal }));
   }
@@ -98,7 +98,8 @@ async function show(state) {
     return [player, note, makeDownload(address, `video-${at + 1}.mp4`)];
   });
   find("videos-result").replaceChildren(...players);
-  setStatus(`The video is ready: ${state.seconds} s, ${state.size}.`);
+  const facts = [state.seconds && `${state.seconds} s`, state.size].filter(Boolean).join(", ");
+  setStatus(facts ? `The video is ready: ${facts}.` : "The video is ready.");
 }
 
 /** The address of a video that the gateway gives to no one without a key. */
