@@ -15,7 +15,7 @@ from pathlib import Path
 
 import av
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from qa.browser.pictures import PICTURE
 from tests.support.browser import Console, check_accessibility
@@ -147,6 +147,7 @@ def test_wrong_json_is_explained_and_nothing_is_lost(page: Page) -> None:
     expect(page.get_by_role("textbox", name="Message")).to_have_value("say it")
     page.get_by_role("textbox", name="Tools").fill("")
     expect(chat(page, "say it").locator(".answer")).to_have_text("it")
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_an_error_of_the_gateway_is_shown_in_words_with_its_body(console: Console, page: Page) -> None:
@@ -221,6 +222,30 @@ def test_images_are_shown_and_downloaded(page: Page) -> None:
     assert Path(caught.value.path()).read_bytes()[8:12] == b"WEBP"
     assert int(read_fact(page, "Output tokens")) > 0
     check_accessibility(page)
+
+
+def test_images_that_are_being_made_show_it(page: Page) -> None:
+    waiting: list[Route] = []
+    page.route("**/v1/images/generations", lambda route: waiting.append(route))
+    page.get_by_role("tab", name="Images").click()
+    page.get_by_role("textbox", name="Prompt").fill("a slow boat")
+    page.get_by_role("button", name="Send").click()
+    work = page.get_by_role("progressbar", name="Work")
+    expect(work).to_be_visible()
+    check_accessibility(page)
+    waiting[0].continue_()
+    expect(page.get_by_role("img", name="a slow boat")).to_be_visible()
+    expect(work).to_have_count(0)
+
+
+def test_a_video_without_known_facts_is_ready_in_plain_words(page: Page) -> None:
+    state = {"id": "video_x", "status": "completed", "progress": 100, "seconds": "", "size": "", "urls": ["/no.mp4"]}
+    page.route("**/v1/videos", lambda route: route.fulfill(json=state))
+    page.route("**/no.mp4", lambda route: route.fulfill(body=b"", content_type="video/mp4"))
+    page.get_by_role("tab", name="Video").click()
+    page.get_by_role("textbox", name="Prompt").fill("a boat")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#videos-status")).to_have_text("The video is ready.")
 
 
 def test_images_within_the_answer_are_shown(page: Page) -> None:
