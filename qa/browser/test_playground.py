@@ -226,7 +226,11 @@ def test_images_are_shown_and_downloaded(page: Page) -> None:
 
 def test_images_that_are_being_made_show_it(page: Page) -> None:
     waiting: list[Route] = []
-    page.route("**/v1/images/generations", lambda route: waiting.append(route))
+
+    def hold(route: Route) -> None:
+        waiting.append(route)
+
+    page.route("**/v1/images/generations", hold)
     page.get_by_role("tab", name="Images").click()
     page.get_by_role("textbox", name="Prompt").fill("a slow boat")
     page.get_by_role("button", name="Send").click()
