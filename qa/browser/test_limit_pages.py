@@ -68,7 +68,7 @@ def check_refusal(answer: httpx.Response, limit: int, subject: str) -> None:
 def fill_override(page: Page, **fields: str) -> None:
     """Send the form for a temporary limit. Keys: `kind`, `subject`, `bound`, `value`, `factor`, `until`."""
     page.goto("/console/limits")
-    labels = {"subject": "Id or name", "value": "New value", "factor": "Or times", "until": "Until"}
+    labels = {"subject": "Id or name", "value": "New value", "factor": "Or multiply by", "until": "Until"}
     for name, text in fields.items():
         if name in labels:
             page.get_by_label(labels[name]).fill(text)
@@ -153,9 +153,9 @@ WRONG = [
     ({"value": "-1"}, "New value", "number from 1"),
     ({"value": "0"}, "New value", "number from 1"),
     ({"value": "nan"}, "New value", "must be a number"),
-    ({"value": "1", "factor": "2"}, "Or times", "not both"),
+    ({"value": "1", "factor": "2"}, "Or multiply by", "not both"),
     ({"value": ""}, "New value", "value or a factor"),
-    ({"value": "", "factor": "-2"}, "Or times", "number from 0"),
+    ({"value": "", "factor": "-2"}, "Or multiply by", "number from 0"),
     ({"subject": ""}, "Id or name", "Name the user"),
     ({"kind": "gateway", "subject": "x"}, "Id or name", "has no name"),
 ]

@@ -35,7 +35,7 @@ class KeyPage(KeyHandler):
         key, memberships = await self.get_key(identity)
         form = self.read_form()
         try:
-            fields = key_form.parse_form(form.values, key.expires)
+            fields = key_form.parse_key_form(form.values, key.expires)
             check_key_change(self.user, memberships, key, **fields)
             await self.run_database(self.store.change, key.id, actor=self.make_actor(), **fields)
         except AccountError as error:

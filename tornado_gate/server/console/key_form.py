@@ -31,33 +31,37 @@ def read_form(get: Callable[[str], str], get_all: Callable[[str], list[str]]) ->
     return {**{name: get(name)[:LONGEST_TEXT] for name in TEXTS}, "operations": " ".join(get_all("operations"))}
 
 
+def parse_key_form(values: Mapping[str, str], known_expiry: float | None = None) -> dict[str, Any]:
+    """Return the fields as `parse_form` does. Raises AccountError with every faulty field, also those that the store checks."""
+    checks = {"parsed": partial(parse_form, values, known_expiry), "texts": partial(check_fields, _read_texts(values))}
+    parsed: dict[str, Any] = check_all(checks)["parsed"]
+    return parsed
+
+
 def parse_form(values: Mapping[str, str], known_expiry: float | None = None) -> dict[str, Any]:
-    """Return the fields of a key, as `KeyStore.create` takes them. Raises AccountError with the field.
+    """Return the fields of a key, as `KeyStore.create` takes them. Raises AccountError with the fields.
 
     If the typed expiry equals the shown text of `known_expiry`, the expiry stays the same to the second.
     """
     integers = {name: partial(_parse_integer, values, name) for name in (*LIMITS, *TOKEN_BUDGETS)}
     amounts = {name: partial(_parse_amount, values, name) for name in AMOUNTS}
-    texts = {
+    expires = partial(_parse_expiry, values["expires"], known_expiry)
+    parsed = check_all({**integers, **amounts, "expires": expires})
+    return {
+        **_read_texts(values),
+        "expires": parsed["expires"],
+        "limits": {name: parsed[name] for name in LIMITS if parsed[name] is not None},
+        "budget": {name: parsed[name] for name in (*AMOUNTS, *TOKEN_BUDGETS) if parsed[name] is not None},
+    }
+
+
+def _read_texts(values: Mapping[str, str]) -> dict[str, Any]:
+    return {
         "name": values["name"],
         "team": values["team"] or None,
         "role": values["role"] or "member",
         "operations": _split_words(values["operations"]),
         **{name: _split_words(values[name]) for name in LISTS},
-    }
-    parsed = check_all(
-        {
-            **integers,
-            **amounts,
-            "expires": partial(_parse_expiry, values["expires"], known_expiry),
-            "texts": partial(check_fields, texts),  # the store checks again, but names only its own faults
-        }
-    )
-    return {
-        **texts,
-        "expires": parsed["expires"],
-        "limits": {name: parsed[name] for name in LIMITS if parsed[name] is not None},
-        "budget": {name: parsed[name] for name in (*AMOUNTS, *TOKEN_BUDGETS) if parsed[name] is not None},
     }
 
 

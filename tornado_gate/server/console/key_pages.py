@@ -177,7 +177,7 @@ class KeysPage(KeyHandler):
         await self.show_list(Form({"role": "member"}), new=NewKey(text, key))
 
     async def _create_key(self, form: Form) -> tuple[str, StoredKey]:
-        fields = key_form.parse_form(form.values)
+        fields = key_form.parse_key_form(form.values)
         user = self.user
         fields |= {"user": user.id, "created_by": user.id}
         check_new_key(user, await self.get_memberships(), **fields)
