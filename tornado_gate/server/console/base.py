@@ -119,7 +119,7 @@ class ConsoleHandler(GateHandler):
             return
         self.flash("Your session has ended, so the form was not saved. Sign in, then send it again.", "warning")
         page = urlsplit(self.request.headers.get("Referer", ""))
-        self.redirect(f"{LOGIN}?next={quote(check_next(page.path))}", status=303)
+        self.redirect(f"{LOGIN}?next={quote(check_next(page.path))}")
 
     def _refuse_other_sites(self) -> None:
         """Refuse requests from other sites by the browser's headers. This is a second guard besides the token."""
