@@ -16,6 +16,7 @@ from tornado_gate.config.routing import Affinity, HealthCheck
 from tornado_gate.errors import InvalidField, UpstreamKeyRefused
 from tornado_gate.hookspecs import Capabilities
 from tornado_gate.server.admin import views
+from tornado_gate.server.admin.target_views import FAILING_SECONDS
 from tornado_gate.server.services import Services
 from tornado_gate.types import replace
 
@@ -100,7 +101,7 @@ async def test_a_model_fails_from_its_last_failed_request_until_one_succeeds(ser
     assert circuit is not None
     circuit.record_failure("a", now, rules, "upstream_timeout")
     assert await get_state() == ("failing", "fake: the last request for big failed (upstream_timeout)")
-    circuits.clock = lambda: now + views.FAILING_SECONDS
+    circuits.clock = lambda: now + FAILING_SECONDS
     assert (await get_state())[0] == "available", "nothing else is known for an hour"
     for _ in range(rules.failures):
         circuit.record_failure("a", now, rules, "upstream_timeout")

@@ -7,14 +7,8 @@ from typing import get_args
 
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageQuery, UsageRow
-from tornado_gate.server.admin.views import (
-    CircuitView,
-    KeyView,
-    ModelState,
-    ModelView,
-    describe_models,
-    describe_providers,
-)
+from tornado_gate.server.admin.target_views import CircuitView, KeyView, ModelState
+from tornado_gate.server.admin.views import ModelView, describe_models, describe_providers
 from tornado_gate.server.console import words
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
