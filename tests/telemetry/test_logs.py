@@ -135,6 +135,8 @@ def test_secrets_are_replaced_on_a_reload(sink: Sink) -> None:
         ("openai-insecure-api-key.abc", "openai-insecure-api-key.***"),
         ("a task-runner in the desk-drawer", "a task-runner in the desk-drawer"),
         ("the monkey=banana", "the monkey=banana"),
+        ("api_key: the environment variable K is not set", "api_key: the environment variable K is not set"),
+        ("api_key: the-key is wrong", "api_key: *** is wrong"),
     ],
 )
 def test_what_looks_like_a_key_is_masked(text: str, clean: str) -> None:

@@ -32,7 +32,13 @@ SHORTEST_SECRET = 8
 
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)\b(bearer)\s{1,4}[^\s\"',;]+"), rf"\1 {MASK}"),
-    (re.compile(r"(?i)\b((?:x-|x-goog-)?api[-_]?key[\"']?\s{0,4}[:=]\s{0,4}[\"']?)[^\s\"',;&]+"), rf"\1{MASK}"),
+    # A lower-case word before a space begins a message about the key, such as "api_key: the environment variable ...".
+    (
+        re.compile(
+            r"(?i)\b((?:x-|x-goog-)?api[-_]?key[\"']?\s{0,4}[:=]\s{0,4}[\"']?)(?!(?<=: )(?-i:[a-z]{1,15}) )[^\s\"',;&]+"
+        ),
+        rf"\1{MASK}",
+    ),
     (re.compile(r"([?&](?:key|token|access_token)=)[^&\s\"'#]+"), rf"\1{MASK}"),
     (re.compile(r"\b([a-z]{1,20}-insecure-api-key\.)[^\s\"',;]+"), rf"\1{MASK}"),
     (re.compile(r"\b(sk-|tg-|xai-|gsk_|AIza)[A-Za-z0-9_\-]{8,}"), rf"\1{MASK}"),
