@@ -59,6 +59,7 @@ from tornado_gate.server.handlers.status import (
     RootHandler,
 )
 from tornado_gate.server.openapi.description import ApiDescription, DescriptionHandler
+from tornado_gate.server.process.configuration_state import ConfigurationState
 from tornado_gate.server.services import MediaSweeper, Services
 from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
@@ -311,6 +312,7 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
         sessions=OpenSessions(gate),
         sweeper=MediaSweeper((media, tasks.files)),
         health_checks=HealthChecks(gate, data_dir),
+        configuration=ConfigurationState(),
     )
     services.apply(config)
     gate.readiness.checks += [services.bodies.explain_overload, services.forms.explain_overload]

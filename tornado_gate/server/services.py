@@ -21,6 +21,7 @@ from tornado_gate.pipeline.health_checks import HealthChecks
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
+from tornado_gate.server.process.configuration_state import ConfigurationState
 from tornado_gate.storage.conversation_state import SharedMemory
 from tornado_gate.storage.files import MediaStore
 from tornado_gate.tasks.service import TaskService
@@ -79,6 +80,7 @@ class Services(Value, frozen=True, kw_only=True):
     sessions: OpenSessions
     sweeper: MediaSweeper
     health_checks: HealthChecks
+    configuration: ConfigurationState
 
     async def start(self) -> None:
         """Start watching keys, plugins and the loop, deleting expired files, and running video tasks."""

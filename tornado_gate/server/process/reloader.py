@@ -144,16 +144,20 @@ class Reloader:
             self._seen = UNKNOWN  # the file was opened again, so check it again
             return False
         except ConfigError as error:
-            for line in error.report() if isinstance(error, conf.FileFaults) else [str(error)]:
+            faults = error.report() if isinstance(error, conf.FileFaults) else [str(error)]
+            for line in faults:
                 log.error("configuration not reloaded: %s", line)
         except TimeoutError:
-            log.error("configuration not reloaded: no result in %.0f s. Check whether a plugin hangs.", RELOAD_SECONDS)
+            faults = [f"no result in {RELOAD_SECONDS:.0f} s. Check whether a plugin hangs."]
+            log.error("configuration not reloaded: %s", faults[0])
         except Exception:
+            faults = ["The gateway could not read it. The log of the gateway has the reason."]
             log.exception("configuration not reloaded")
         else:
             self._put_in_force(snapshot)
             return True
         self._gate.metrics.process.count_reload(False)
+        self._services.configuration.reject([self._scrubber.scrub_text(line) for line in faults])
         return False
 
     def _build_aside(self) -> Snapshot:
@@ -194,6 +198,7 @@ class Reloader:
         logging.getLogger().setLevel(new.server.log_level.upper())
         self._services.replace(snapshot)
         self._gate.metrics.process.count_reload(True)
+        self._services.configuration.apply()
         log_warnings(snapshot)
         for name, update in self._gate.host.updates.items():
             log.warning("plugin '%s': %s", name, update, extra={"fields": {"plugin": name}})

@@ -1,0 +1,47 @@
+"""Which configuration a process uses: since when, and why a newer file was rejected.
+
+The reloader writes it. The console and /admin/v1 read it. Each process of a gateway reads the file, and has a separate state.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tornado_gate.types.value import Value
+
+MAX_FAULTS: Final = 50
+"""The number of faults that are kept; the log has all."""
+
+
+class RejectedConfiguration(Value, frozen=True, kw_only=True):
+    """A newer file that is not used. `faults` are lines of `tornado-gate check`, without secrets.
+
+    `since` is the Unix time in seconds at which the first file since the last applied one was rejected.
+    """
+
+    faults: tuple[str, ...]
+    since: float
+
+
+class ConfigurationState:
+    """The state of one process. `applied_at` is a Unix time in seconds. `rejected` is None while the newest file is used."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self.applied_at = clock()
+        self.rejected: RejectedConfiguration | None = None
+
+    def apply(self) -> None:
+        """Record that the newest file is used now."""
+        self.applied_at = self._clock()
+        self.rejected = None
+
+    def reject(self, faults: Sequence[str]) -> None:
+        """Record the faults of a newer file, which replace the faults of an earlier one."""
+        since = self.rejected.since if self.rejected else self._clock()
+        kept = tuple(faults[:MAX_FAULTS])
+        if len(faults) > MAX_FAULTS:
+            kept += (f"… and {len(faults) - MAX_FAULTS} more. The log of the gateway has all.",)
+        self.rejected = RejectedConfiguration(faults=kept, since=since)
