@@ -437,7 +437,8 @@ class Config(Value, frozen=True, kw_only=True):
     `inactive` are the entries that are off because a plugin is: (key path, reason). `plugins` are on or off.
     `plugin_options` has the plugins that are on and have options. `unlisted_plugins` maps provider entries that are off
     to their plugins, which ``plugins`` does not list. `sections` are the top-level keys with a value. `is_closed`: the
-    file ends with the line ``...``. `warnings` are (key path, message) of values that are valid but unsafe.
+    file ends with the line ``...``. `warnings` are (key path, message) of values that are valid but unsafe. `version` is
+    the digest of the file's text, "" without a file.
     """
 
     path: Path | None
@@ -474,3 +475,4 @@ class Config(Value, frozen=True, kw_only=True):
     sections: frozenset[str] = frozenset()
     is_closed: bool = False
     warnings: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    version: str = ""
