@@ -43,7 +43,8 @@ def test_only_what_came_from_the_environment_is_marked() -> None:
 @pytest.mark.parametrize("text", ["${}", "${1A}", "${A-b}", "${A:b}", "${ A }", "${A", "x${"])
 def test_malformed_reference_is_a_fault(conf: Conf, text: str) -> None:
     assert conf.report(f"server:\n  host: '{text}'\n", {"A": "x"}) == [
-        "FILE:2: server.host: a reference must be ${NAME}, ${NAME:-default}, ${file:PATH} or ${secret:NAME}; write $${ for a literal ${"
+        "FILE:2: server.host: a reference must be ${NAME}, ${NAME:-default}, ${file:PATH} or ${secret:NAME}; "
+        "write $${ for a literal ${"
     ]
 
 

@@ -133,7 +133,9 @@ def test_a_damaged_store_says_so(tmp_path: Path) -> None:
 
 def test_a_reference_has_the_secret_and_hides_it(tmp_path: Path) -> None:
     SecretStore(tmp_path, {}).write("a", VALUE)
-    filled = fill({"one": "Bearer ${secret:a}", "two": "${secret:gone:-x}", "three": "${secret:gone}"}, {}, data_dir=tmp_path)
+    filled = fill(
+        {"one": "Bearer ${secret:a}", "two": "${secret:gone:-x}", "three": "${secret:gone}"}, {}, data_dir=tmp_path
+    )
     assert filled.values == {"one": f"Bearer {VALUE}", "two": "x"}
     assert VALUE not in repr(filled.values)
     assert filled.unset == [(("three",), "secret:gone")]

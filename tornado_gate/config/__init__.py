@@ -93,9 +93,7 @@ def load(
         *exposure.find_server_warnings(config.server),
         *exposure.find_sign_up_warnings(config.console, config.accounts),
     )
-    return replace(
-        config, sections=sections, warnings=warnings, is_closed=document.is_closed, version=document.version
-    )
+    return replace(config, sections=sections, warnings=warnings, is_closed=document.is_closed, version=document.version)
 
 
 SECTIONS_TO_KEEP = ("providers", "models", "keys")

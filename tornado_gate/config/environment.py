@@ -34,7 +34,8 @@ class FilledValues(State):
     """The values of a file with all references replaced.
 
     `unset` lists (key path, variable name) for variables that are not set, and (key path, "file:PATH" or "secret:NAME") for
-    files and secrets that do not exist. There, and for malformed references (which are in `faults`), a mapping omits the key and a list holds "".
+    files and secrets that do not exist. There, and for malformed references (which are in `faults`), a mapping omits the key
+    and a list holds "".
     """
 
     values: Any = None
@@ -124,9 +125,7 @@ class _VariableFiller:
             return "${"
         inside = _INSIDE.fullmatch(reference["inside"] or "")
         if inside is None:
-            message = (
-                "a reference must be ${NAME}, ${NAME:-default}, ${file:PATH} or ${secret:NAME}; write $${ for a literal ${"
-            )
+            message = "a reference must be ${NAME}, ${NAME:-default}, ${file:PATH} or ${secret:NAME}; write $${ for a literal ${"
             self.filled.faults.append((path, message))
             return None
         if inside["path"] is not None:

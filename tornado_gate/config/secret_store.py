@@ -137,7 +137,9 @@ class SecretStore:
             written, value = "", ""
         if written != name:
             where = KEY_VARIABLE if self._environment.get(KEY_VARIABLE) else self._folder / KEY_FILE
-            raise SecretError(f"the secret {name} cannot be decrypted; {where} has another key, or the store was changed")
+            raise SecretError(
+                f"the secret {name} cannot be decrypted; {where} has another key, or the store was changed"
+            )
         return str(value)
 
     def _load_keys(self, *, make: bool = False) -> list[str]:

@@ -204,7 +204,9 @@ class _PatchFinder:
             parent_key, parent = key, node
             key, node = next(entry for entry in get_entries(node) if entry[0].value == name)
             self._refuse_alias(key, node, name)
-        assert key is not None and node is not None and parent is not None
+        assert key is not None
+        assert node is not None
+        assert parent is not None
         if isinstance(parent, yaml.MappingNode) and parent.flow_style:
             return self._remove_from_flow(parent, key)
         start, end = self._find_line_start(key.start_mark.index), self._find_next_line(find_end(key, node))

@@ -18,7 +18,16 @@ FILE_MODE = 0o600
 UMASK = 0o077
 KEY_FILE = "gate.db"
 _SECRET_FILES = frozenset({"secrets.json", "secrets.key", "secrets.lock"})
-_KNOWN_NAMES = _SECRET_FILES | {"health", "media", "videos", "tasks", "uploads", "metrics", "media.secret", "lost+found"}
+_KNOWN_NAMES = _SECRET_FILES | {
+    "health",
+    "media",
+    "videos",
+    "tasks",
+    "uploads",
+    "metrics",
+    "media.secret",
+    "lost+found",
+}
 """Names in a data directory that has no keys yet."""
 
 

@@ -5,6 +5,7 @@ The reloader writes it. The console and /admin/v1 read it. Each process of a gat
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -32,11 +33,36 @@ class ConfigurationState:
         self._clock = clock
         self.applied_at = clock()
         self.rejected: RejectedConfiguration | None = None
+        self.reloader: Callable[[], None] | None = None
+        """Starts a reload; None in a process without a reloader."""
+        self._watchers: list[asyncio.Future[None]] = []
+
+    @property
+    def can_reload(self) -> bool:
+        return self.reloader is not None
+
+    def request_reload(self) -> None:
+        """Reload soon, without waiting for the next look at the file."""
+        if self.reloader is not None:
+            self.reloader()
+
+    def watch(self) -> asyncio.Future[None]:
+        """Return a future that is done when the next file is applied or rejected. Call it inside the event loop."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watchers.append(future)
+        return future
+
+    def _notify(self) -> None:
+        watchers, self._watchers = self._watchers, []
+        for future in watchers:
+            if not future.done():
+                future.set_result(None)
 
     def apply(self) -> None:
         """Record that the newest file is used now."""
         self.applied_at = self._clock()
         self.rejected = None
+        self._notify()
 
     def reject(self, faults: Sequence[str]) -> None:
         """Record the faults of a newer file, which replace the faults of an earlier one."""
@@ -45,3 +71,4 @@ class ConfigurationState:
         if len(faults) > MAX_FAULTS:
             kept += (f"… and {len(faults) - MAX_FAULTS} more. The log of the gateway has all.",)
         self.rejected = RejectedConfiguration(faults=kept, since=since)
+        self._notify()
