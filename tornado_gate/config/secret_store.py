@@ -126,7 +126,7 @@ class SecretStore:
     def _encrypt(self, name: str, value: str, keys: list[str]) -> str:
         """Return the encrypted value. The name is encrypted with it, so that values cannot be exchanged."""
         text = json.dumps([name, value]).encode()
-        return _make_cipher(keys).encrypt(text).decode()
+        return str(_make_cipher(keys).encrypt(text), "ascii")
 
     def _decrypt(self, name: str, entry: Mapping[str, Any], keys: list[str]) -> str:
         from cryptography.fernet import InvalidToken

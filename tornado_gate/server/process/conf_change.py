@@ -67,6 +67,7 @@ class ChangeRefused(Exception):
         self.is_stale = is_stale
 
 
+NO_FILE = "The gateway runs without a configuration file. Create one with these lines and name it with --conf FILE."
 STALE = "The file has changed since you reviewed the change. Review it again."
 
 
@@ -84,8 +85,7 @@ def review_change(config: Config, steps: Sequence[Step]) -> Review:
     """Review changes of the file of a running configuration. Raises only the GateErrors of the steps."""
     lines = make_all_lines(steps)
     if config.path is None:
-        why = "The gateway runs without a configuration file. Create one with these lines and name it with --conf FILE."
-        return Review(file="", lines=lines, refusal=why)
+        return Review(file="", lines=lines, refusal=NO_FILE)
     try:
         text = config.path.read_bytes().decode()
         edited = _edit_text(text, steps)
@@ -103,7 +103,7 @@ def review_change(config: Config, steps: Sequence[Step]) -> Review:
         new_digest=digest_text(edited),
         faults=_scrub(scrubber, faults),
         notes=_scrub(scrubber, notes),
-        refusal=_find_obstacle(config.path),
+        refusal=find_obstacle(config.path),
         snapshot=snapshot,
     )
 
@@ -114,7 +114,7 @@ def apply_change(config: Config, steps: Sequence[Step], digest: str | None) -> R
     Raises ChangeRefused, and the GateErrors of the steps.
     """
     if config.path is None:
-        raise ChangeRefused("The gateway runs without a configuration file.", review_change(config, steps))
+        raise ChangeRefused(NO_FILE, review_change(config, steps))
     path = config.path.resolve()
     try:
         with _lock(path.parent):
@@ -127,8 +127,10 @@ def apply_change(config: Config, steps: Sequence[Step], digest: str | None) -> R
                 raise ChangeRefused("The new text has faults, so the file was not changed.", review)
             if review.diff:
                 _apply_review(config, path, steps, review)
-    except (OSError, EditRefused) as error:
-        raise ChangeRefused(_explain(error)) from error
+    except (OSError, EditRefused) as error:  # such as a file that is a mount of its own
+        why = _explain(error)
+        lines = make_all_lines(steps)
+        raise ChangeRefused(why, Review(file=str(config.path), lines=lines, refusal=why)) from error
     return review
 
 
@@ -188,8 +190,10 @@ def _check(
     return own, (*failed.values(), *warnings, *off), snapshot
 
 
-def _find_obstacle(path: Path) -> str:
+def find_obstacle(path: Path | None) -> str:
     """Return the reason why the file cannot be replaced; "" if it can."""
+    if path is None:
+        return NO_FILE
     real = path.resolve()
     if os.access(real, os.W_OK) and os.access(real.parent, os.W_OK | os.X_OK):
         return ""
