@@ -350,6 +350,8 @@ class ProviderSpec:
     def list_vendors(self) -> list[Vendor]:
         """Optional: return the vendors whose accounts people can add with this plugin, each with its address and settings.
 
+        An empty list: the plugin uses no accounts, so it is not offered. Without this hook it is offered by its name alone.
+
         When: when an administrator adds a provider entry; also for a plugin that is off.
         Where: the console's page of providers, and the command ``providers add``; never for a request for a model.
         Coroutine: no.

@@ -412,10 +412,10 @@ class ProviderLane(Lane):
         result: Capabilities = self.call("configure", Capabilities, entry=entry)
         return result
 
-    def list_vendors(self) -> list[Vendor]:
-        """Return the vendors of the plugin; [] for a plugin without the hook."""
+    def list_vendors(self) -> list[Vendor] | None:
+        """Return the vendors of the plugin; None for a plugin without the hook."""
         result: list[Vendor] | None = self.call("list_vendors", _OPTIONAL_LIST)
-        return result or []
+        return result
 
     async def list_models(self, call: Call) -> list[ListedModel] | None:
         """Return the models that the vendor lists; None for a plugin without the hook. Errors are masked."""

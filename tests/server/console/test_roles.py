@@ -73,6 +73,7 @@ def addresses(console: AdminConsole) -> dict[str, str]:
         "/console/keys/": ["KEY"],
         "/console/account/sessions/": ["SESSION"],
         "/console/plugins/": ["local"],
+        "/console/providers/entry/": ["local"],
         "/console/users/invitations/": [invitation.id],
         "/console/users/": [member],
         "/console/teams/organisations/": [console.organisation.id],

@@ -39,6 +39,12 @@ ACTIONS: Final[Mapping[str, str]] = {
     "limit.override": "changed a limit temporarily",
     "limit.end_override": "ended a temporary limit",
     "plugin.switch": "switched a plugin on or off",
+    "provider.create": "added a provider",
+    "provider.change": "changed a provider",
+    "provider.delete": "removed a provider",
+    "model.create": "added a model",
+    "model.change": "changed a model",
+    "model.delete": "removed a model",
 }
 KINDS: Final = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
 """The kinds of objects that events concern, for the filter of the list."""

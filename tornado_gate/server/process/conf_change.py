@@ -93,8 +93,7 @@ def review_change(config: Config, steps: Sequence[Step]) -> Review:
         return Review(file=str(config.path), lines=lines, refusal=_explain(error))
     plugins = frozenset(plugin for step in steps for plugin in step.plugins)
     faults, notes, snapshot = _check(config, edited, plugins) if edited != text else ((), (), None)
-    secrets = find_secret_texts(edited) | collect_secrets(config)
-    scrubber = Scrubber(secrets | (collect_secrets(snapshot.config) if snapshot else set()))
+    scrubber = Scrubber(find_secret_texts(edited) | collect_secrets(config) | _read_secrets(config, edited))
     return Review(
         file=str(config.path),
         lines=lines,
@@ -144,6 +143,15 @@ def _apply_review(config: Config, path: Path, steps: Sequence[Step], review: Rev
     if used or before:
         with suppress(SecretError):  # the change is made; the next one records the secrets
             SecretStore(config.server.data_dir, os.environ).retire(used, before - used)
+
+
+def _read_secrets(config: Config, text: str) -> set[str]:
+    """Return the secrets of the store that a text names; a message of a plugin may repeat one."""
+    store, values = SecretStore(config.server.data_dir, os.environ), set()
+    for name in list_secret_names(text):
+        with suppress(SecretError):
+            values.add(store.read(name))
+    return values
 
 
 def _edit_text(text: str, steps: Iterable[Step]) -> str:
