@@ -12,6 +12,8 @@ from tornado_gate.cli.keys import keys
 from tornado_gate.cli.limits import limits
 from tornado_gate.cli.models import models
 from tornado_gate.cli.plugins import plugins
+from tornado_gate.cli.providers import providers
+from tornado_gate.cli.secrets import secrets
 from tornado_gate.cli.serve import serve
 from tornado_gate.cli.tasks import tasks
 from tornado_gate.cli.usage import usage
@@ -43,13 +45,14 @@ def cli() -> None:
     \b
       tornado-gate check                     check the configuration
       tornado-gate plugins list              list installed providers and wire formats
+      tornado-gate providers add NAME ...    add an account at a vendor
       tornado-gate models show NAME          show what a model accepts, and the sources
       tornado-gate keys create --name ann    create an API key
       tornado-gate usage --group-by model    show what was used and what it cost
     """
 
 
-for command in (serve, check, plugins, models, keys, users, limits, usage, tasks):
+for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks):
     cli.add_command(command)
 
 

@@ -56,6 +56,8 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def _apply_edit(text: str, edit: Edit) -> str:
+    if not _is_unicode(format_flow(edit.value) + "".join(edit.path)):
+        raise EditRefused("The new value has a character that is not Unicode. Write it without.")
     values = read_text(text)
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     body = text.removeprefix(mark)
@@ -70,6 +72,11 @@ def _apply_edit(text: str, edit: Edit) -> str:
             "The edit would change other values too, because the file shares values by anchors and aliases."
         )
     return mark + edited
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text can be written as UTF-8. Bytes of a command line that are not, become lone surrogates."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def make_edit_lines(edits: Iterable[Edit]) -> str:

@@ -68,7 +68,7 @@ async def change_configuration(
         review = await run_check(apply_change, config, steps, version)
     except ChangeRefused as error:
         raise convert_refusal(error) from error
-    detail = {"file": review.file, "diff": review.diff[:20_000]}
+    detail = {"file": review.file, "diff": review.diff[:2000]}
     await services.database.run(record_change, services, actor, action, name, detail)
     applied, rejected = await _wait_until_loaded(services, review)
     return AppliedChange(

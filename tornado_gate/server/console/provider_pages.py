@@ -127,7 +127,7 @@ class AddProviderPage(AdminHandler):
             done=done,
             switched_on=switched_on,
             lines=split_diff(done.diff),
-            address=f"{PROVIDERS}/entry/{quote(draft.name, safe='')}/remove",
+            undo=f"{PROVIDERS}/entry/{quote(draft.name, safe='')}/remove",
         )
 
     async def _show(
