@@ -120,7 +120,7 @@ def test_a_saved_provider_is_undone(console: Console, vendor: Upstream) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("second is saved")
     assert '  "second/local-chat": {provider: second, model: local-chat}\n' in read_conf(console)
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("status")).to_have_text("second is removed from the configuration.")
+    expect(page.get_by_role("status")).to_have_text("The change of the configuration is undone.")
     assert read_conf(console) == before
 
 

@@ -44,7 +44,7 @@ _REVIEW_KEYS = ("review_timeout", "review_timeout_per_mb")
 _PLUGIN_KEYS = frozenset({"on", "distribution", "required", "models", "operations", "keys", *_REVIEW_KEYS})
 _PROVIDER_KEYS = frozenset(
     {
-        *("plugin", "base_url", "api_key", "api_keys", "headers", "timeouts", "shared_objects", "prices"),
+        *("plugin", "on", "base_url", "api_key", "api_keys", "headers", "timeouts", "shared_objects", "prices"),
         *("price_provider", "health_check", "concurrency", "limits"),
     }
 )

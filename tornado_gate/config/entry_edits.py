@@ -6,11 +6,12 @@ Each step reads the values of the text that it changes, so that several steps, o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from tornado_gate.config import edit
-from tornado_gate.config.checks import wildcard_matches
+from tornado_gate.config.checks import find_inactive, wildcard_matches
+from tornado_gate.config.faults import KeyPath
 from tornado_gate.config.yaml_edit import Edit, apply_edits, make_edit_lines, read_text
 from tornado_gate.errors import NotFound, RequestError
 from tornado_gate.types.value import Value, field
@@ -50,33 +51,72 @@ class PluginSwitch(Value, frozen=True):
         return edit.make_lines(self.plugin, on=self.on)
 
 
+class TextRestoration(Value, frozen=True):
+    """Restore an earlier text of the whole file."""
+
+    text: str
+
+    hidden_fields = frozenset({"text"})
+
+    @property
+    def plugins(self) -> frozenset[str]:
+        return frozenset()
+
+    def edit_text(self, text: str) -> str:
+        return self.text
+
+    def make_lines(self) -> str:
+        return ""
+
+
 class EntryAddition(Value, frozen=True, kw_only=True):
-    """Add an entry to a section. The plugin of a new provider entry is switched on."""
+    """Add an entry to a section. An entry of this name that is off is replaced; keys that only it has stay.
+
+    The plugin of a new provider entry is switched on; its other entries, which were off with it, stay off. With `may_exist`, an
+    equal entry is accepted.
+    """
 
     section: Section
     name: str
     entry: Mapping[str, Any] = field(default_factory=dict)
+    may_exist: bool = False
 
     @property
     def plugins(self) -> frozenset[str]:
         return frozenset({self.entry["plugin"]} if "plugin" in self.entry else ())
 
     def edit_text(self, text: str) -> str:
-        if self.name in _get_section(read_text(text), self.section):
+        values = read_text(text)
+        old = _get_section(values, self.section).get(self.name)
+        if self.may_exist and old == dict(self.entry):
+            return text
+        off = find_off_entries(values)
+        if self.name in _get_section(values, self.section) and (self.section, self.name) not in off:
             message = (
                 f"conf has a {_KINDS[self.section]} '{self.name}' already. Choose another name, or change that one."
             )
             raise RequestError(message, param="name", code="already_exists", status=409)
         for plugin in self.plugins:
             text = edit.set_plugin(text, plugin, on=True)
-        return apply_edits(text, [self._make_edit()])
+        return apply_edits(text, [*self._keep_others_off(values, off), *self._make_edits(old)])
+
+    def _keep_others_off(self, values: Mapping[str, Any], off: Collection[KeyPath]) -> Iterator[Edit]:
+        """Yield a switch for each other entry that the plugin would switch on: its key may be missing."""
+        for name, entry in _get_section(values, "providers").items():
+            is_other = name != self.name and isinstance(entry, Mapping) and entry.get("plugin") in self.plugins
+            if is_other and ("providers", name) in off:
+                yield Edit(path=("providers", name, "on"), value=False)
+
+    def _make_edits(self, old: Any) -> list[Edit]:
+        path = (self.section, self.name)
+        if not isinstance(old, Mapping) or old.get("plugin") != self.entry.get("plugin") or self.section == "models":
+            return [Edit(path=path, value=dict(self.entry))]
+        edits = [Edit(path=(*path, "on"), removes=True)] if "on" in old else []
+        return edits + [Edit(path=(*path, member), value=value) for member, value in self.entry.items()]
 
     def make_lines(self) -> str:
         switches = [Edit(path=(edit.SECTION, plugin), value=True) for plugin in self.plugins]
-        return make_edit_lines([*switches, self._make_edit()])
-
-    def _make_edit(self) -> Edit:
-        return Edit(path=(self.section, self.name), value=dict(self.entry))
+        return make_edit_lines([*switches, Edit(path=(self.section, self.name), value=dict(self.entry))])
 
 
 class EntryChange(Value, frozen=True, kw_only=True):
@@ -152,6 +192,18 @@ def find_users_of_model(values: Mapping[str, Any], model: str) -> Iterator[str]:
     for operation, name in (values.get("defaults") or {}).items():
         if name == model and not any(wildcard_matches(pattern, model) for pattern in others):
             yield f"defaults.{operation}"
+
+
+def find_off_entries(values: Mapping[str, Any]) -> frozenset[KeyPath]:
+    """Return the paths of provider entries and models that are off, because they or their plugins are."""
+    providers = {name: entry for name, entry in _get_section(values, "providers").items() if isinstance(entry, Mapping)}
+    names = {str(entry.get("plugin")) for entry in providers.values()}
+    data = {
+        "plugins": {name: {"on": edit.is_plugin_on(dict(values), name) is not False} for name in names},
+        "providers": providers,
+        "models": {name: entry for name, entry in _get_section(values, "models").items() if isinstance(entry, Mapping)},
+    }
+    return frozenset(path for path in find_inactive(data).reasons if len(path) == 2)
 
 
 def list_secret_names(text: str) -> frozenset[str]:

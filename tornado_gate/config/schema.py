@@ -278,6 +278,7 @@ class ProviderSchema(Schema):
         validate=check_name,
         error_messages={"required": "is missing; name the plugin that serves this provider, such as openai"},
     )
+    on = Boolean()
     base_url = String(empty=True, validate=check_optional_url)
     api_key = SecretString(empty=True, validate=check_key)
     api_keys = List(SecretString(empty=True, validate=check_key))

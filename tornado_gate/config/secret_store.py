@@ -55,8 +55,15 @@ class StoredSecret(Value, frozen=True, kw_only=True):
 class SecretStore:
     """The secrets of one data directory. All methods block on the disk, and raise SecretError."""
 
-    def __init__(self, data_dir: Path, environment: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        environment: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+        file: str = STORE_FILE,
+    ) -> None:
         self._folder = data_dir
+        self._file = file
         self._environment = environment
         self._clock = clock
 
@@ -161,9 +168,9 @@ class SecretStore:
         return keys
 
     def _read_entries(self) -> dict[str, Any]:
-        path = self._folder / STORE_FILE
+        path = self._folder / self._file
         try:
-            text = self._read_file(STORE_FILE)
+            text = self._read_file(self._file)
             entries = json.loads(text)["secrets"] if text else {}
             if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
                 raise ValueError("no secrets")
@@ -198,7 +205,7 @@ class SecretStore:
             raise _make_error(self._folder, error) from error
 
     def _write_entries(self, entries: Mapping[str, Any]) -> None:
-        self._replace(STORE_FILE, json.dumps({"version": 1, "secrets": entries}, indent=1) + "\n")
+        self._replace(self._file, json.dumps({"version": 1, "secrets": entries}, indent=1) + "\n")
 
     def _read_file(self, name: str) -> str:
         try:

@@ -17,7 +17,7 @@ FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 UMASK = 0o077
 KEY_FILE = "gate.db"
-_SECRET_FILES = frozenset({"secrets.json", "secrets.key", "secrets.lock"})
+_SECRET_FILES = frozenset({"secrets.json", "secrets.key", "secrets.lock", "conf_history.json"})
 _KNOWN_NAMES = _SECRET_FILES | {
     "health",
     "media",

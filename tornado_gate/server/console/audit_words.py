@@ -42,6 +42,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "provider.create": "added a provider",
     "provider.change": "changed a provider",
     "provider.delete": "removed a provider",
+    "configuration.undo": "undid a change of the configuration",
     "model.create": "added a model",
     "model.change": "changed a model",
     "model.delete": "removed a model",

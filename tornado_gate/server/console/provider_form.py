@@ -54,7 +54,7 @@ class Draft(Value, frozen=True, kw_only=True):
             entry = (
                 {"provider": self.name} if is_new or model == ALL_MODELS else {"provider": self.name, "model": model}
             )
-            steps.append(EntryAddition(section="models", name=name, entry=entry))
+            steps.append(EntryAddition(section="models", name=name, entry=entry, may_exist=True))
         return steps
 
 
@@ -76,7 +76,7 @@ def check_fields(form: Form, offer: OfferedVendor | None, *, has_key: bool, conf
     name = form.values["name"]
     if not name:
         form.errors["name"] = "Give the provider a name."
-    elif name in config.providers or ("providers", name) in dict(config.inactive):
+    elif name in config.providers:
         form.errors["name"] = f"conf has a provider entry '{name}' already. Choose another name."
     elif "/" in name or len(name) > 100 or not name.isprintable():
         form.errors["name"] = "A name has at most 100 characters, and no slash."

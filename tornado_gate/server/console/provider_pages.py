@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from tornado_gate.config import source
-from tornado_gate.config.entry_edits import EntryRemoval, PluginSwitch, Step
+from tornado_gate.config.entry_edits import EntryRemoval, Step, TextRestoration
 from tornado_gate.config.model import Config
 from tornado_gate.errors import GateError, NotFound, RequestError
 from tornado_gate.pipeline.connection_tests import ConnectionTest, check_connection
@@ -28,10 +28,12 @@ from tornado_gate.server.console.provider_form import (
     list_rows,
     make_entry,
 )
+from tornado_gate.server.process import conf_history
 from tornado_gate.server.process.conf_change import Review, review_change
 
 PROVIDERS = "/console/providers"
 ADD = "/console/providers/new"
+UNDO = "/console/configuration/undo"
 
 
 class AddProviderPage(AdminHandler):
@@ -92,7 +94,6 @@ class AddProviderPage(AdminHandler):
 
     async def _save(self, form: Form, offers: list[OfferedVendor], draft: Draft) -> None:
         steps = draft.make_steps(self.snapshot.config.models)
-        was_on = self.snapshot.config.plugins.get(draft.entry["plugin"], False)
         version = form.values["version"] or None
         try:
             done = await change_configuration(
@@ -108,7 +109,7 @@ class AddProviderPage(AdminHandler):
             review = await self._review_safely(steps)
             await self._show(form, offers, review=review, status=error.status)
             return
-        self._show_saved(draft, steps, done, switched_on="" if was_on else draft.entry["plugin"])
+        self._show_saved(draft, steps, done)
 
     async def _review_safely(self, steps: list[Step]) -> Review | None:
         """Return the review of a change that was refused; None if it does not fit the file."""
@@ -117,7 +118,7 @@ class AddProviderPage(AdminHandler):
         except GateError:
             return None
 
-    def _show_saved(self, draft: Draft, steps: list[Step], done: AppliedChange, *, switched_on: str) -> None:
+    def _show_saved(self, draft: Draft, steps: list[Step], done: AppliedChange) -> None:
         names = [step.name for step in steps[1:] if hasattr(step, "name")]
         self.render_page(
             "provider_saved.html",
@@ -125,9 +126,8 @@ class AddProviderPage(AdminHandler):
             name=draft.name,
             models=names,
             done=done,
-            switched_on=switched_on,
             lines=split_diff(done.diff),
-            undo=f"{PROVIDERS}/entry/{quote(draft.name, safe='')}/remove",
+            undo=UNDO,
         )
 
     async def _show(
@@ -177,11 +177,11 @@ class RemoveProviderPage(AdminHandler):
 
     async def get(self, name: str) -> None:
         name = unquote(name)
-        await self._review(name, self._make_steps(name, ""))
+        await self._review(name, self._make_steps(name))
 
     async def post(self, name: str) -> None:
         name = unquote(name)
-        steps = self._make_steps(name, self.get_field("switch_off"))
+        steps = self._make_steps(name)
         try:
             await change_configuration(
                 self.services, self.make_actor(), "provider.delete", name, steps, version=self.get_field("digest")
@@ -192,7 +192,7 @@ class RemoveProviderPage(AdminHandler):
         self.flash(f"{name} is removed from the configuration.")
         self.redirect(PROVIDERS, status=303)
 
-    def _make_steps(self, name: str, switch_off: str) -> list[Step]:
+    def _make_steps(self, name: str) -> list[Step]:
         config = self.snapshot.config
         if name not in config.providers and ("providers", name) not in dict(config.inactive):
             raise NotFound(f"conf has no provider entry '{name[:100]}'.", code="unknown_provider")
@@ -203,9 +203,6 @@ class RemoveProviderPage(AdminHandler):
         ]
         steps: list[Step] = [EntryRemoval(section="models", name=model) for model in own]
         steps.append(EntryRemoval(section="providers", name=name))
-        others = {provider.plugin for provider in config.providers.values() if provider.name != name}
-        if switch_off and switch_off not in others and switch_off in config.plugins:
-            steps.append(PluginSwitch(switch_off, False))
         return steps
 
     async def _review(self, name: str, steps: list[Step], *, error: str = "", status: int = 200) -> None:
@@ -224,7 +221,32 @@ class RemoveProviderPage(AdminHandler):
         )
 
 
+class UndoPage(AdminHandler):
+    """`/console/configuration/undo`: restores the text of the file before the change that made the field ``version``."""
+
+    def get(self) -> None:
+        self.redirect(PROVIDERS)
+
+    async def post(self) -> None:
+        version = self.get_field("version")
+        data_dir = self.snapshot.config.server.data_dir
+        text = await self.run_database(conf_history.find_text, data_dir, version)
+        if text is None:
+            raise NotFound("This change cannot be undone here any more. Change the file.", code="not_found")
+        await change_configuration(
+            self.services,
+            self.make_actor(),
+            "configuration.undo",
+            version[:12],
+            [TextRestoration(text)],
+            version=version,
+        )
+        self.flash("The change of the configuration is undone.")
+        self.redirect(PROVIDERS, status=303)
+
+
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     (ADD, AddProviderPage),
+    (UNDO, UndoPage),
     (rf"{PROVIDERS}/entry/([^/]{{1,300}})/remove", RemoveProviderPage),
 ]

@@ -25,6 +25,7 @@ from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.plugins.host import PluginHost
+from tornado_gate.server.process import conf_history
 from tornado_gate.server.process.conf_diff import find_secret_texts, make_diff
 from tornado_gate.telemetry.redaction import Scrubber
 from tornado_gate.types.value import Value
@@ -138,6 +139,7 @@ def _apply_review(config: Config, path: Path, steps: Sequence[Step], review: Rev
     if digest_text(old) != review.digest:
         raise ChangeRefused(STALE, review, is_stale=True)
     edited = _edit_text(old, steps)
+    conf_history.keep_text(config.server.data_dir, review.new_digest, old)
     _replace(path, edited.encode())
     used, before = list_secret_names(edited), list_secret_names(old)
     if used or before:

@@ -1,0 +1,90 @@
+"""Provider entries and models are added, changed and removed in the text of conf: everything else stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tornado_gate import config as conf
+from tornado_gate.config.entry_edits import EntryAddition, EntryChange, EntryRemoval
+from tornado_gate.errors import GateError, NotFound, RequestError
+
+DELIVERED = Path(__file__).parents[2] / "conf" / "gate.yaml"
+FILE = """\
+plugins:
+  local: true
+  openai: false                # true requires a key
+providers:
+  local: {plugin: local}
+  openai:                      # off while its plugin is off
+    plugin: openai
+    base_url: https://api.openai.com/v1    # the vendor
+    api_key: ${NO_SUCH_VARIABLE}
+    timeouts: {connect: 5}     # seconds
+  other: {plugin: openai, preset: groq, api_key: "${NO_SUCH_VARIABLE}"}
+models:
+  local-chat: {provider: local}
+  gpt-4o: {provider: openai}   # a vendor's
+defaults: {chat: local-chat}
+"""
+
+
+def test_a_new_entry_leaves_the_other_entries_of_its_plugin_off() -> None:
+    step = EntryAddition(section="providers", name="mine", entry={"plugin": "openai", "base_url": "http://127.0.0.1:9"})
+    edited = step.edit_text(FILE)
+    assert edited == FILE.replace("openai: false  ", "openai: true  ").replace(
+        "5}     # seconds\n", "5}     # seconds\n    on: false\n"
+    ).replace(
+        '"${NO_SUCH_VARIABLE}"}\n',
+        '"${NO_SUCH_VARIABLE}", on: false}\n  mine: {plugin: openai, base_url: "http://127.0.0.1:9"}\n',
+    )
+    config = conf.load(Path("gate.yaml"), {}, text=edited)
+    assert sorted(config.providers) == ["local", "mine"]
+    assert dict(config.inactive)["models", "gpt-4o"] == "its provider 'openai' is off"
+    replaced = EntryAddition(section="models", name="gpt-4o", entry={"provider": "mine"}).edit_text(edited)
+    assert "  gpt-4o: {provider: mine}   # a vendor's\n" in replaced
+
+
+def test_an_entry_that_is_off_is_filled_in_and_keeps_its_other_keys() -> None:
+    step = EntryAddition(section="providers", name="openai", entry={"plugin": "openai", "api_key": "${secret:k}"})
+    edited = step.edit_text(FILE)
+    assert '    base_url: https://api.openai.com/v1    # the vendor\n    api_key: "${secret:k}"\n' in edited
+    assert "    timeouts: {connect: 5}     # seconds\n" in edited
+    model = EntryAddition(section="models", name="gpt-4o", entry={"provider": "openai"}, may_exist=True)
+    assert model.edit_text(edited) == edited
+    with pytest.raises(RequestError, match="already"):
+        EntryAddition(section="models", name="gpt-4o", entry={"provider": "openai"}).edit_text(edited)
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "gemini", "kling", "mine"])
+def test_the_delivered_file_takes_every_vendor(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = DELIVERED.read_text(encoding="utf-8")
+    plugin = "openai" if name == "mine" else name
+    entry = {"plugin": plugin, "api_key": "a-key-of-these-tests", "base_url": "http://127.0.0.1:9"}
+    edited = EntryAddition(section="providers", name=name, entry=entry).edit_text(text)
+    edited = EntryAddition(section="models", name="new-model", entry={"provider": name}).edit_text(edited)
+    config = conf.load(DELIVERED, {}, text=edited)
+    assert config.providers[name].api_key == "a-key-of-these-tests"
+    assert config.models["new-model"].targets[0].provider == name
+    for comment in ("# accounts at upstreams: plugin, URL and key", "# upstream model: the whole name"):
+        assert comment in edited
+
+
+def test_members_are_set_and_removed() -> None:
+    members = {"base_url": None, "headers": {"a": "b"}, "timeouts": {"total": 9}, "gone": None}
+    edited = EntryChange(section="providers", name="openai", members=members).edit_text(FILE)
+    expected = FILE.replace("    base_url: https://api.openai.com/v1    # the vendor\n", "")
+    expected = expected.replace("{connect: 5}     # seconds\n", "{total: 9}     # seconds\n    headers: {a: b}\n")
+    assert edited == expected
+    with pytest.raises(NotFound):
+        EntryChange(section="providers", name="none", members=members).edit_text(FILE)
+
+
+def test_what_something_needs_is_not_removed() -> None:
+    with pytest.raises(GateError, match="the model 'gpt-4o'"):
+        EntryRemoval(section="providers", name="openai").edit_text(FILE)
+    with pytest.raises(GateError, match=r"defaults\.chat"):
+        EntryRemoval(section="models", name="local-chat").edit_text(FILE)
+    edited = EntryRemoval(section="models", name="gpt-4o").edit_text(FILE)
+    assert edited == FILE.replace("  gpt-4o: {provider: openai}   # a vendor's\n", "")
