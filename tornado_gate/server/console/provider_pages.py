@@ -210,7 +210,7 @@ class RemoveProviderPage(AdminHandler):
         try:
             review = await run_check(review_change, self.snapshot.config, steps)
         except RequestError as refused:
-            error, status = error or refused.message, refused.status
+            error = error or refused.message
         self.render_page(
             "provider_remove.html",
             title=f"Remove {name}",
