@@ -14,15 +14,8 @@ from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream, answer, sse
 
 KEY = "sk-canary-of-the-browser-0123456789abcdef"
-CONF = """\
-# the file as it is delivered
-plugins:
-  local: true
-providers:
-  local: {plugin: local}   # the demonstration
-models:
-  local-chat: {provider: local}
-"""
+CONF = (Path(__file__).parents[2] / "conf" / "gate.yaml").read_text(encoding="utf-8")
+"""The file as it is delivered: its entry `openai` is off, and needs a variable that is not set."""
 LIST = '{"data": [{"id": "gpt-4o", "context_window": 128000}, {"id": "text-embedding-3-small"}]}'
 CHUNK = {"id": "c", "object": "chat.completion.chunk", "created": 1700000000, "model": "gpt-4o"}
 DELTAS = [{"role": "assistant", "content": "Good "}, {"content": "morning."}]
@@ -98,8 +91,11 @@ def test_from_the_first_page_to_an_answer_of_a_vendor(console: Console, vendor: 
     expect(page.get_by_text("Good morning.").first).to_be_visible()
     assert_hidden(console.gateway.folder)
     text = read_conf(console)
-    assert "# the file as it is delivered" in text
-    assert "  gpt-4o: {provider: openai}\n" in text
+    assert (
+        "  openai:                      # off while its plugin is off, and its models too\n    plugin: openai\n" in text
+    )
+    assert "  gpt-4o: {provider: openai}                     # upstream model: the same name\n" in text
+    assert text.count("\n") == CONF.count("\n") + 1, "only the preset is a new line"
     page.goto("/console/audit")
     expect(page.get_by_text("added a provider").first).to_be_visible()
     assert KEY not in page.content()
