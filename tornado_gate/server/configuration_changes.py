@@ -9,6 +9,7 @@ import asyncio
 import os
 import re
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -93,18 +94,17 @@ def convert_refusal(error: ChangeRefused) -> GateError:
 async def _wait_until_loaded(services: Services, review: Review) -> tuple[bool, tuple[str, ...]]:
     """Return whether this process uses the new file, and the faults for which it does not."""
     state, gate = services.configuration, services.gate
-    if not review.diff or not state.can_reload:
+    if not review.diff or not state.is_watched:
         return not review.diff, ()
-    try:
-        async with asyncio.timeout(RELOAD_SECONDS):
-            while gate.snapshot.config.version != review.new_digest:
-                changed = state.watch()
-                state.request_reload()
-                await changed
-                if state.rejected is not None:
-                    return False, state.rejected.faults
-    except TimeoutError:
-        return False, ()
+    ends = time.monotonic() + RELOAD_SECONDS
+    while gate.snapshot.config.version != review.new_digest:
+        rejected = state.rejected
+        state.request_reload()
+        await state.wait_for_change(ends - time.monotonic())
+        if state.rejected is not None and state.rejected is not rejected:
+            return False, state.rejected.faults
+        if time.monotonic() >= ends:
+            return False, ()
     return True, ()
 
 

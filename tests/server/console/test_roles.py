@@ -74,6 +74,7 @@ def addresses(console: AdminConsole) -> dict[str, str]:
         "/console/account/sessions/": ["SESSION"],
         "/console/plugins/": ["local"],
         "/console/providers/entry/": ["local"],
+        "/console/configuration/undo/": ["0" * 64],
         "/console/users/invitations/": [invitation.id],
         "/console/users/": [member],
         "/console/teams/organisations/": [console.organisation.id],

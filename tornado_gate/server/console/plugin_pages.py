@@ -16,6 +16,8 @@ from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.process.conf_change import ChangeRefused, Review, apply_plugin, review_plugin
 
 PLUGINS = "/console/plugins"
+RELOAD_SECONDS = 5.0
+"""The time that a changed file usually takes to be read; the page waits for it, to show the new state."""
 
 
 class PluginsPage(AdminHandler):
@@ -59,9 +61,11 @@ class SwitchPage(AdminHandler):
             return
         detail = {"on": on, "file": review.file}
         await self.run_database(record_change, self.services, self.make_actor(), "plugin.switch", name, detail)
-        self.flash(
-            f"{name} is switched {'on' if on else 'off'} in {review.file}. The gateway reloads it within seconds."
-        )
+        self.services.configuration.request_reload()
+        await self.services.configuration.wait_for_change(RELOAD_SECONDS)
+        is_applied = self.snapshot.config.plugins.get(name) is on
+        rest = "" if is_applied else " The gateway reads the file within seconds; then reload this page."
+        self.flash(f"{name} is switched {'on' if on else 'off'} in {review.file}.{rest}")
         self.redirect(PLUGINS, status=303)
 
     def _read_switch(self) -> bool:

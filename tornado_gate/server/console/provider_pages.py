@@ -127,7 +127,7 @@ class AddProviderPage(AdminHandler):
             models=names,
             done=done,
             lines=split_diff(done.diff),
-            undo=UNDO,
+            undo=f"{UNDO}/{done.version}",
         )
 
     async def _show(
@@ -222,13 +222,12 @@ class RemoveProviderPage(AdminHandler):
 
 
 class UndoPage(AdminHandler):
-    """`/console/configuration/undo`: restores the text of the file before the change that made the field ``version``."""
+    """`/console/configuration/undo/VERSION`: restores the text of the file before the change that made this version."""
 
-    def get(self) -> None:
+    def get(self, _version: str) -> None:
         self.redirect(PROVIDERS)
 
-    async def post(self) -> None:
-        version = self.get_field("version")
+    async def post(self, version: str) -> None:
         data_dir = self.snapshot.config.server.data_dir
         text = await self.run_database(conf_history.find_text, data_dir, version)
         if text is None:
@@ -247,6 +246,6 @@ class UndoPage(AdminHandler):
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     (ADD, AddProviderPage),
-    (UNDO, UndoPage),
+    (rf"{UNDO}/([a-z0-9]{{1,64}})", UndoPage),
     (rf"{PROVIDERS}/entry/([^/]{{1,300}})/remove", RemoveProviderPage),
 ]

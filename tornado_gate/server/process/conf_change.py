@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tornado_gate import config as conf
 from tornado_gate.config.entry_edits import PluginSwitch, Step, list_secret_names, make_all_lines
@@ -22,7 +23,6 @@ from tornado_gate.config.source import digest_text
 from tornado_gate.config.yaml_edit import EditRefused
 from tornado_gate.errors import ConfigError
 from tornado_gate.pipeline.conf_secrets import collect_secrets
-from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server.process import conf_history
@@ -30,13 +30,16 @@ from tornado_gate.server.process.conf_diff import find_secret_texts, make_diff
 from tornado_gate.telemetry.redaction import Scrubber
 from tornado_gate.types.value import Value
 
+_UNSET: Final = re.compile(r"environment variable ([A-Za-z_][A-Za-z0-9_]*) is not set")
+
 
 class Review(Value, frozen=True, kw_only=True):
     """A change before it is applied. `digest` is the version of the file's text, `new_digest` the version after the change.
 
     `refusal` is the reason why the change cannot be applied here, "" if it can; then a person may add `lines` to the file.
-    `faults` are lines of `tornado-gate check` about the new text: with one the change is not applied. `notes` are findings that
-    do not prevent the change. `snapshot` is the new configuration, None with faults.
+    `faults` are lines of `tornado-gate check` about the new text: with one the change is not applied. `unset` are the environment
+    variables that they miss. `lost` are models that work now and would not be in the new configuration. `notes` are findings
+    that do not prevent the change. `snapshot` is the new configuration, None with faults.
     """
 
     file: str
@@ -45,6 +48,8 @@ class Review(Value, frozen=True, kw_only=True):
     digest: str = ""
     new_digest: str = ""
     faults: tuple[str, ...] = ()
+    unset: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     refusal: str = ""
     snapshot: Any = None
@@ -93,7 +98,7 @@ def review_change(config: Config, steps: Sequence[Step]) -> Review:
     except (OSError, UnicodeDecodeError, EditRefused) as error:
         return Review(file=str(config.path), lines=lines, refusal=_explain(error))
     plugins = frozenset(plugin for step in steps for plugin in step.plugins)
-    faults, notes, snapshot = _check(config, edited, plugins) if edited != text else ((), (), None)
+    checked = _check(config, edited, plugins) if edited != text else _Check()
     scrubber = Scrubber(find_secret_texts(edited) | collect_secrets(config) | _read_secrets(config, edited))
     return Review(
         file=str(config.path),
@@ -101,10 +106,12 @@ def review_change(config: Config, steps: Sequence[Step]) -> Review:
         diff=make_diff(text, edited, config.path.name),
         digest=digest_text(text),
         new_digest=digest_text(edited),
-        faults=_scrub(scrubber, faults),
-        notes=_scrub(scrubber, notes),
+        faults=_scrub(scrubber, checked.faults),
+        unset=tuple(dict.fromkeys(_UNSET.findall("\n".join(checked.faults)))),
+        lost=checked.lost,
+        notes=_scrub(scrubber, checked.notes),
         refusal=find_obstacle(config.path),
-        snapshot=snapshot,
+        snapshot=checked.snapshot,
     )
 
 
@@ -175,10 +182,17 @@ def _scrub(scrubber: Scrubber, lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(scrubber.scrub_text(line) for line in lines)
 
 
-def _check(
-    running: Config, text: str, plugins: frozenset[str]
-) -> tuple[tuple[str, ...], tuple[str, ...], Snapshot | None]:
-    """Return (faults, notes, snapshot) of a text for the file of `running`, as `tornado-gate check` finds them.
+class _Check(Value, frozen=True, kw_only=True):
+    """The findings about a text, as in `Review`."""
+
+    faults: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    snapshot: Any = None
+
+
+def _check(running: Config, text: str, plugins: frozenset[str]) -> _Check:
+    """Return the findings about a text for the file of `running`, as `tornado-gate check` finds them.
 
     A plugin that cannot work is a fault if it is among `plugins`, else a note: the change may be a step to its repair.
     """
@@ -192,12 +206,13 @@ def _check(
         snapshot = build(config, host)
     except ConfigError as error:
         lines = error.report() if isinstance(error, conf.FileFaults) else [str(error)]
-        return tuple(lines), (), None
+        return _Check(faults=tuple(lines))
     failed = {name: f"{name}: cannot work: {error}" for name, error in snapshot.plugins.failed.items()}
     own = tuple(failed.pop(plugin) for plugin in sorted(plugins) if plugin in failed)
     off = [f"{'.'.join(map(str, path))} is inactive: {why}" for path, why in config.inactive]
     warnings = conf.describe(snapshot.plugins.warnings, config.path, config.lines)
-    return own, (*failed.values(), *warnings, *off), snapshot
+    lost = tuple(name for name in running.models if name not in config.models)
+    return _Check(faults=own, lost=lost, notes=(*failed.values(), *warnings, *off), snapshot=snapshot)
 
 
 def find_obstacle(path: Path | None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from tornado_gate.types.value import Value
@@ -27,42 +28,35 @@ class RejectedConfiguration(Value, frozen=True, kw_only=True):
 
 
 class ConfigurationState:
-    """The state of one process. `applied_at` is a Unix time in seconds. `rejected` is None while the newest file is used."""
+    """The state of one process. `applied_at` is a Unix time in seconds. `rejected` is None while the newest file is used.
+
+    `is_watched`: a reloader reads the file when it changes; `request_reload` lets it look now.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self.applied_at = clock()
         self.rejected: RejectedConfiguration | None = None
-        self.reloader: Callable[[], None] | None = None
-        """Starts a reload; None in a process without a reloader."""
-        self._watchers: list[asyncio.Future[None]] = []
+        self.is_watched = False
+        self.request_reload: Callable[[], None] = lambda: None
+        self._changed = asyncio.Event()
 
-    @property
-    def can_reload(self) -> bool:
-        return self.reloader is not None
+    async def wait_for_change(self, seconds: float) -> None:
+        """Wait until a file is applied or rejected, at most `seconds`. Return immediately if nobody reads the file."""
+        if self.is_watched:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait()
 
-    def request_reload(self) -> None:
-        """Reload soon, without waiting for the next look at the file."""
-        if self.reloader is not None:
-            self.reloader()
-
-    def watch(self) -> asyncio.Future[None]:
-        """Return a future that is done when the next file is applied or rejected. Call it inside the event loop."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._watchers.append(future)
-        return future
-
-    def _notify(self) -> None:
-        watchers, self._watchers = self._watchers, []
-        for future in watchers:
-            if not future.done():
-                future.set_result(None)
+    def _report_change(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def apply(self) -> None:
         """Record that the newest file is used now."""
         self.applied_at = self._clock()
         self.rejected = None
-        self._notify()
+        self._report_change()
 
     def reject(self, faults: Sequence[str]) -> None:
         """Record the faults of a newer file, which replace the faults of an earlier one."""
@@ -71,4 +65,4 @@ class ConfigurationState:
         if len(faults) > MAX_FAULTS:
             kept += (f"… and {len(faults) - MAX_FAULTS} more. The log of the gateway has all.",)
         self.rejected = RejectedConfiguration(faults=kept, since=since)
-        self._notify()
+        self._report_change()
