@@ -161,3 +161,27 @@ def test_what_is_missing_is_told_beside_its_field(console: Console) -> None:
     expect(page.get_by_text("separate address for each customer")).to_be_visible()
     expect(page.get_by_text("Paste the key of your account")).to_be_visible()
     check_accessibility(page)
+
+
+def test_an_entry_gets_another_key_and_another_model(console: Console, vendor: Upstream) -> None:
+    vendor.reset()
+    page = console.open_as_first("/console/providers/new")
+    fill_form(page, vendor, "fifth")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("link", name="All providers").click()
+    page.get_by_role("link", name="Test or change fifth").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("fifth")
+    vendor.script(answer(LIST), answer(LIST))
+    page.get_by_role("button", name="Test connection").click()
+    expect(page.get_by_role("status").first).to_have_text("The vendor answered and lists 2 models.")
+    assert vendor.requests[-1].headers["authorization"] == f"Bearer {KEY}"
+    page.get_by_label("API key").fill("sk-a-newer-key-0123456789")
+    page.get_by_role("button", name="Test connection").click()
+    expect(page.locator(".diff .add").filter(has_text="fifth-key-")).to_have_count(1)
+    assert vendor.requests[-1].headers["authorization"] == "Bearer sk-a-newer-key-0123456789"
+    check_accessibility(page)
+    page.get_by_label("text-embedding-3-small", exact=True).check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("fifth is saved")
+    assert "  text-embedding-3-small: {provider: fifth}\n" in read_conf(console)
+    assert_hidden(console.gateway.folder)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from tornado_gate.config.entry_edits import EntryAddition, Step
+from tornado_gate.config.entry_edits import EntryAddition, EntryChange, Step
 from tornado_gate.config.model import Config
 from tornado_gate.config.secret_store import SecretError, SecretStore
 from tornado_gate.ledger.costs import Price
@@ -35,19 +35,26 @@ class ModelRow(Value, frozen=True, kw_only=True):
 
 
 class Draft(Value, frozen=True, kw_only=True):
-    """A provider entry before it is saved, and the upstream models to add with it."""
+    """A provider entry before it is saved, and the upstream models to add with it.
+
+    `entry` has the members of a new entry, or the changed ones of an existing entry.
+    """
 
     name: str
     entry: Mapping[str, Any]
     models: tuple[str, ...] = ()
+    is_new: bool = True
 
-    def make_provider_step(self) -> Step:
-        return EntryAddition(section="providers", name=self.name, entry=self.entry)
+    def make_provider_steps(self) -> list[Step]:
+        """Return the change of the entry; [] without one."""
+        if self.is_new:
+            return [EntryAddition(section="providers", name=self.name, entry=self.entry)]
+        return [EntryChange(section="providers", name=self.name, members=self.entry)] if self.entry else []
 
     def make_steps(self, taken: Iterable[str]) -> list[Step]:
         """Return the steps of the whole change. A model whose name is among `taken` gets the provider's name before its own."""
         names = set(taken)
-        steps = [self.make_provider_step()]
+        steps = self.make_provider_steps()
         for model in dict.fromkeys(self.models):
             is_new = model != ALL_MODELS and model not in names
             name = model if is_new else f"{self.name}/{model}"
