@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tornado_gate import config as conf
 from tornado_gate.config.entry_edits import EntryAddition, EntryChange, EntryRemoval
+from tornado_gate.config.yaml_edit import Edit, EditRefused, apply_edits, read_text
 from tornado_gate.errors import GateError, NotFound, RequestError
 
 DELIVERED = Path(__file__).parents[2] / "conf" / "gate.yaml"
@@ -88,3 +92,49 @@ def test_what_something_needs_is_not_removed() -> None:
         EntryRemoval(section="models", name="local-chat").edit_text(FILE)
     edited = EntryRemoval(section="models", name="gpt-4o").edit_text(FILE)
     assert edited == FILE.replace("  gpt-4o: {provider: openai}   # a vendor's\n", "")
+
+
+WORDS = st.sampled_from(["a", "a b", "#", "x: y", "on", "null", "${V}", "é😀", "1", "", "*"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | WORDS,
+    lambda inner: st.dictionaries(st.sampled_from(["k", "l m", "on"]), inner, max_size=3) | st.lists(inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+NAMES = st.sampled_from(["local", "openai", "other", "new", "b/*", "é", "on", "a: b"])
+MEMBERS = st.sampled_from(["plugin", "timeouts", "base_url", "x y"])
+
+
+def get(values: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        values = values.get(name, {}) if isinstance(values, dict) else {}
+    return values
+
+
+@given(
+    st.lists(st.tuples(NAMES, st.none() | MEMBERS, st.booleans(), VALUES), min_size=1, max_size=4),
+    st.sampled_from(["providers", "models", "teams"]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", "...\n"]),
+)
+def test_any_edit_changes_one_value_and_keeps_the_comments_of_others(
+    steps: list[tuple[str, str | None, bool, Any]], section: str, newline: str, end: str
+) -> None:
+    text = (FILE + end).replace("\n", newline)
+    for name, member, removes, value in steps:
+        path = (section, name) if member is None else (section, name, member)
+        before = read_text(text)
+        if removes and member is not None and not isinstance(get(before, path[:2]), dict):
+            continue
+        try:
+            edited = apply_edits(text, [Edit(path=path, value=None if removes else value, removes=removes)])
+        except EditRefused as refused:
+            assert "is not a mapping" in str(refused) or "only one line" in str(refused), refused
+            continue
+        after = read_text(edited)
+        assert (path[-1] in get(after, path[:-1])) is not removes
+        assert removes or get(after, path) == value
+        for other in set(before) | set(after) - {section}:
+            assert other == section or before.get(other) == after.get(other)
+        assert "# true requires a key" in edited
+        assert edited.replace("\r\n", "\n") == edited or newline == "\r\n"
+        text = edited

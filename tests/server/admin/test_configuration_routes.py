@@ -225,6 +225,21 @@ def test_a_vendor_that_cannot_be_reached_is_told_in_words(gateway: Gateway, vend
     }
 
 
+def test_all_processes_use_a_change(tmp_path: Path, vendor: Upstream) -> None:
+    vendor.reset()
+    gateway = Gateway.start(CONF, tmp_path, "--processes", "2")
+    try:
+        add_vendor(gateway, vendor)
+        assert send(gateway, "POST", "/admin/v1/models", {"name": "fast", "provider": "vendor"})[0] == 200
+        gateway.wait_for_log("2 models", 2)
+        vendor.script(answer(CHAT_ANSWER, repeat=True))
+        body = {"model": "fast", "messages": [{"role": "user", "content": "hello"}]}
+        assert {send(gateway, "POST", "/v1/chat/completions", body)[0] for _ in range(12)} == {200}
+        assert {request.headers["authorization"] for request in vendor.requests} == {f"Bearer {SECRET}"}
+    finally:
+        gateway.stop()
+
+
 @pytest.mark.gen_test
 async def test_without_a_file_the_lines_of_the_change_are_told(ask: Callable[..., Any]) -> None:
     body = {"name": "mine", "plugin": "fake"}
