@@ -85,6 +85,12 @@ def test_members_are_set_and_removed() -> None:
         EntryChange(section="providers", name="none", members=members).edit_text(FILE)
 
 
+def test_a_name_that_no_address_can_have_is_refused() -> None:
+    for name in ("", "a/b", "a b", "é", "x" * 101):
+        with pytest.raises(RequestError, match="letters, digits"):
+            EntryAddition(section="providers", name=name, entry={"plugin": "local"}).edit_text(FILE)
+
+
 def test_what_something_needs_is_not_removed() -> None:
     with pytest.raises(GateError, match="the model 'gpt-4o'"):
         EntryRemoval(section="providers", name="openai").edit_text(FILE)

@@ -13,11 +13,14 @@ from tornado_gate.config import edit
 from tornado_gate.config.checks import find_inactive, wildcard_matches
 from tornado_gate.config.faults import KeyPath
 from tornado_gate.config.yaml_edit import Edit, apply_edits, make_edit_lines, read_text
-from tornado_gate.errors import NotFound, RequestError
+from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.types.value import Value, field
 
 Section = Literal["providers", "models"]
 _KINDS: Mapping[str, str] = {"providers": "provider entry", "models": "model"}
+PROVIDER_NAME = re.compile(r"[A-Za-z0-9_.:@~-]{1,100}")
+"""Names of new provider entries. Addresses of /admin/v1 have them unchanged."""
+PROVIDER_NAME_RULE = "1 to 100 characters: letters, digits, '.', '_', '-', ':', '@' and '~'"
 _SECRET = re.compile(r"\$\{secret:([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
@@ -86,6 +89,8 @@ class EntryAddition(Value, frozen=True, kw_only=True):
         return frozenset({self.entry["plugin"]} if "plugin" in self.entry else ())
 
     def edit_text(self, text: str) -> str:
+        if self.section == "providers" and not PROVIDER_NAME.fullmatch(self.name):
+            raise InvalidField("name", f"'name' must have {PROVIDER_NAME_RULE}.")
         values = read_text(text)
         old = _get_section(values, self.section).get(self.name)
         if self.may_exist and old == dict(self.entry):

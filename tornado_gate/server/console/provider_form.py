@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from tornado_gate.config.entry_edits import EntryAddition, EntryChange, Step
+from tornado_gate.config.entry_edits import PROVIDER_NAME, PROVIDER_NAME_RULE, EntryAddition, EntryChange, Step
 from tornado_gate.config.model import Config
 from tornado_gate.config.secret_store import SecretError, SecretStore
 from tornado_gate.ledger.costs import Price
@@ -85,8 +85,8 @@ def check_fields(form: Form, offer: OfferedVendor | None, *, has_key: bool, conf
         form.errors["name"] = "Give the provider a name."
     elif name in config.providers:
         form.errors["name"] = f"conf has a provider entry '{name}' already. Choose another name."
-    elif "/" in name or len(name) > 100 or not name.isprintable():
-        form.errors["name"] = "A name has at most 100 characters, and no slash."
+    elif not PROVIDER_NAME.fullmatch(name):
+        form.errors["name"] = f"A name has {PROVIDER_NAME_RULE}."
     if offer.vendor.needs_key and not form.values["base_url"] and not offer.vendor.base_url:
         form.errors["base_url"] = "This vendor has a separate address for each customer. Copy yours."
     if offer.vendor.needs_key and not has_key:
