@@ -5,9 +5,9 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -31,19 +31,25 @@ def load_file(conf_file: Path | None, data_dir: Path | None) -> tuple[Path, Conf
 
 
 def write_change(
-    config: Config, action: str, name: str, make_steps: Callable[[str], Sequence[Step]], api_key: str = ""
+    config: Config,
+    action: str,
+    name: str,
+    make_steps: Callable[[Mapping[str, Any]], Sequence[Step]],
+    entry: Mapping[str, Any],
 ) -> None:
-    """Apply a change and print its diff. `make_steps` gets the reference to the key, which is stored first. Exits on failure."""
-    from tornado_gate.server.configuration_changes import forget_key, store_key
+    """Apply a change and print its diff. Exits on failure.
+
+    `make_steps` gets the entry with references in place of its secrets, which are stored first.
+    """
+    from tornado_gate.server.configuration_changes import forget_keys, store_secrets
     from tornado_gate.server.process.conf_change import ChangeRefused, apply_change
 
-    reference = ""
+    references: list[str] = []
     try:
-        reference = store_key(config, name, api_key) if api_key else ""
-        review = apply_change(config, make_steps(reference), None)
+        members, references = store_secrets(config, name, entry)
+        review = apply_change(config, make_steps(members), None)
     except (ChangeRefused, GateError) as error:
-        if reference:
-            forget_key(config, reference)
+        forget_keys(config, references)
         if isinstance(error, GateError):
             exit_with_message(error.message)
         _exit_refused(error)

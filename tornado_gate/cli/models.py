@@ -41,7 +41,7 @@ def add_model(name: str, provider: str, model: str | None, conf_file: Path | Non
     _, config = load_file(conf_file, data_dir)
     entry = {"provider": provider, **({"model": model} if model else {})}
     step = EntryAddition(section="models", name=name, entry=entry)
-    write_change(config, "model.create", name, lambda _: [step])
+    write_change(config, "model.create", name, lambda _: [step], {})
 
 
 @models.command("remove", short_help="Remove a model that nothing else needs.")
@@ -54,7 +54,7 @@ def remove_model(name: str, conf_file: Path | None, data_dir: Path | None) -> No
 
     _, config = load_file(conf_file, data_dir)
     step = EntryRemoval(section="models", name=name)
-    write_change(config, "model.delete", name, lambda _: [step])
+    write_change(config, "model.delete", name, lambda _: [step], {})
 
 
 @models.command("show", short_help="The targets of a model and what each accepts.")

@@ -58,18 +58,21 @@ def add_provider(
     data_dir: Path | None,
 ) -> None:
     """Add the provider entry NAME. The change is checked, then written."""
-    from tornado_gate.config.entry_edits import EntryAddition, Step
+    from tornado_gate.config.entry_edits import EntryAddition
 
     path, config = load_file(conf_file, data_dir)
     entry = {"plugin": plugin, **_choose_settings(path, plugin, settings, base_url)}
     if base_url:
         entry["base_url"] = base_url
-
-    def make_steps(reference: str) -> list[Step]:
-        members = {**entry, "api_key": reference} if reference else entry
-        return [EntryAddition(section="providers", name=name, entry=members)]
-
-    write_change(config, "provider.create", name, make_steps, read_secret() if api_key_stdin else "")
+    if api_key_stdin:
+        entry["api_key"] = read_secret()
+    write_change(
+        config,
+        "provider.create",
+        name,
+        lambda members: [EntryAddition(section="providers", name=name, entry=members)],
+        entry,
+    )
 
 
 def _choose_settings(path: Path, plugin: str, settings: tuple[str, ...], base_url: str | None) -> dict[str, Any]:
@@ -176,4 +179,4 @@ def remove_provider(name: str, conf_file: Path | None, data_dir: Path | None) ->
 
     _, config = load_file(conf_file, data_dir)
     step = EntryRemoval(section="providers", name=name)
-    write_change(config, "provider.delete", name, lambda _: [step])
+    write_change(config, "provider.delete", name, lambda _: [step], {})

@@ -10,12 +10,13 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.people import Actor
+from tornado_gate.codec.secret_words import is_harmless, is_secret_name, is_secret_value
 from tornado_gate.config.entry_edits import Step
 from tornado_gate.config.model import Config
 from tornado_gate.config.secret_store import SecretError, SecretStore
@@ -128,10 +129,39 @@ def store_key(config: Config, provider: str, key: str) -> str:
     return f"${{secret:{name}}}"
 
 
-def forget_key(config: Config, reference: str) -> None:
-    """Delete a secret that no conf names. Synchronous. Failures are ignored: it is deleted after a month."""
-    with suppress(SecretError):
-        SecretStore(config.server.data_dir, os.environ).remove(reference.removeprefix("${secret:").removesuffix("}"))
+def store_secrets(config: Config, provider: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Keep the secrets of an entry in the store: its keys, and texts whose names or forms show that they are secret.
+
+    Return the entry with references, and the references. Synchronous. Raises GateError.
+    """
+    references: list[str] = []
+
+    def replace_secret(value: Any, name: str) -> Any:
+        if isinstance(value, Mapping):
+            return {
+                key: replace_secret(item, name if is_secret_name(name) else str(key)) for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [replace_secret(item, name) for item in value]
+        is_secret = isinstance(value, str) and (is_secret_name(name) or is_secret_value(value))
+        if not is_secret or is_harmless(value):
+            return value
+        references.append(store_key(config, provider, value))
+        return references[-1]
+
+    try:
+        return {member: replace_secret(value, member) for member, value in entry.items()}, references
+    except GateError:
+        forget_keys(config, references)
+        raise
+
+
+def forget_keys(config: Config, references: Iterable[str]) -> None:
+    """Delete secrets that no conf names. Synchronous. Failures are ignored: they are deleted after a month."""
+    store = SecretStore(config.server.data_dir, os.environ)
+    for reference in references:
+        with suppress(SecretError):
+            store.remove(reference.removeprefix("${secret:").removesuffix("}"))
 
 
 def make_secret_prefix(provider: str) -> str:

@@ -144,6 +144,21 @@ def test_a_key_is_replaced_and_the_old_one_is_kept_for_a_while(gateway: Gateway,
     assert ["retired" in entry for entry in kept.values()] == [True, False]
 
 
+def test_secrets_of_other_members_go_to_the_store_too(gateway: Gateway, vendor: Upstream) -> None:
+    keys = [SECRET, SECRET[::-1]]
+    headers = {"x-account-key": SECRET, "x-region": "eu"}
+    body = {"name": "many", "plugin": "openai", "base_url": vendor.url, "api_keys": keys, "headers": headers}
+    status, made = send(gateway, "POST", "/admin/v1/providers", body)
+    assert (status, made["applied"]) == (200, True), made
+    text = read_conf(gateway)
+    assert text.count("${secret:many-key-") == 3
+    assert "x-region: eu" in text
+    assert not any(key in text for key in keys)
+    vendor.script(answer(LIST))
+    assert send(gateway, "POST", "/admin/v1/providers/many/test")[1]["ok"] is True
+    assert vendor.requests[-1].headers["x-account-key"] == SECRET
+
+
 def test_what_is_used_is_not_removed(gateway: Gateway, vendor: Upstream) -> None:
     add_vendor(gateway, vendor)
     names = ["one", "team/two"]
@@ -218,11 +233,8 @@ def test_a_plugin_without_a_list_is_tested_by_a_short_chat(gateway: Gateway, ven
 def test_a_vendor_that_cannot_be_reached_is_told_in_words(gateway: Gateway, vendor: Upstream) -> None:
     add_vendor(gateway, vendor, base_url="http://127.0.0.1:9")
     result = send(gateway, "POST", "/admin/v1/providers/vendor/test")[1]
-    assert result == {
-        "ok": False,
-        "message": "The provider 'vendor' could not be reached. Check the provider's base_url.",
-        "models": [],
-    }
+    assert (result["ok"], result["models"]) == (False, [])
+    assert result["message"].startswith("The provider 'vendor' could not be reached.")
 
 
 def test_all_processes_use_a_change(tmp_path: Path, vendor: Upstream) -> None:

@@ -18,7 +18,7 @@ from tornado_gate.server.admin.configuration_bodies import (
 )
 from tornado_gate.server.admin.parameters import text_parameter
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Deleted
-from tornado_gate.server.configuration_changes import AppliedChange, change_configuration, forget_key, store_key
+from tornado_gate.server.configuration_changes import AppliedChange, change_configuration, forget_keys, store_secrets
 from tornado_gate.server.process.conf_change import find_obstacle
 from tornado_gate.types.value import Value
 
@@ -102,17 +102,13 @@ def _change_provider(name: str, members: Mapping[str, Any]) -> Step:
 async def _write_with_key(
     request: AdminRequest, action: str, name: str, members: dict[str, Any], version: str | None, make_step: Any
 ) -> ChangedEntry:
-    """Make a change of a provider entry. Its key goes to the store first, and is deleted if the change is refused."""
+    """Make a change of a provider entry. Its secrets go to the store first, and are deleted if the change is refused."""
     config = request.services.gate.snapshot.config
-    reference = ""
-    if members.get("api_key"):
-        reference = await request.run(store_key, config, name, members["api_key"])
-        members = {**members, "api_key": reference}
+    members, references = await request.run(store_secrets, config, name, members)
     try:
         return await _write(request, action, name, [make_step(name, members)], version)
     except GateError:
-        if reference:
-            await request.run(forget_key, config, reference)
+        await request.run(forget_keys, config, references)
         raise
 
 
