@@ -8,6 +8,7 @@ import click
 
 from tornado_gate._version import __version__
 from tornado_gate.cli.check import check
+from tornado_gate.cli.import_command import import_
 from tornado_gate.cli.keys import keys
 from tornado_gate.cli.limits import limits
 from tornado_gate.cli.models import models
@@ -53,6 +54,8 @@ def cli() -> None:
 
 
 for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks):
+    cli.add_command(command)
+for command in (import_,):
     cli.add_command(command)
 
 
