@@ -98,6 +98,9 @@ class _Importer:
         keys = [key for key in list_objects(provider.get("keys")) if key.get("enabled", True) is not False]
         settings = self._read_settings(vendor, provider, where)
         merged = self._merge_keys(keys)
+        if len(merged) > 1 and "concurrency" in settings:
+            text = "the keys have different weights or models, so they are several entries, each with this concurrency"
+            self._report.lose(f"{where}.concurrency_and_buffer_size", text)
         for own, models, weight, aliases in merged if keys else [({}, ["*"], 1.0, {})]:
             both = {**settings, **own}
             if vendor.needs_address and "base_url" not in both:

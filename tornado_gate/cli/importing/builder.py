@@ -33,6 +33,13 @@ SECTIONS: Final = (
 )
 
 
+class _Dumper(yaml.SafeDumper):
+    """A writer that repeats equal values instead of writing aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 class ConfBuilder(State):
     """The entries of conf by section, and the report. Names that are taken get a number."""
 
@@ -182,8 +189,8 @@ class ConfBuilder(State):
         if variables:
             head.append("# Environment variables to set: " + ", ".join(variables) + "\n")
         for name, value in self.collect().items():
-            text = yaml.safe_dump(
-                {name: value}, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
+            text = yaml.dump(
+                {name: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
             )
             head.append("\n" + text)
         return "".join(head)

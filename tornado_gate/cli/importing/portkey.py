@@ -118,7 +118,7 @@ class _Importer:
     ) -> list[list[tuple[float, Target]]]:
         """Return the groups of targets with their weights, in the order in which the groups are tried."""
         inner = list_objects(node.get("targets"))
-        own = {name: node[name] for name in _INHERITED if name in node}
+        own: dict[str, Any] = {name: node[name] for name in _INHERITED if name in node}
         inherited = {**inherited, **own}
         self._report_rest(node, where)
         if not inner or depth >= _MOST_DEPTH:
