@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.cli.importing.support import FILES
 from tornado_gate.cli.importing.bifrost import read_bifrost
 from tornado_gate.cli.importing.builder import ConfBuilder
 from tornado_gate.cli.importing.litellm import read_litellm
@@ -16,14 +20,11 @@ from tornado_gate.cli.importing.new_api import read_new_api
 from tornado_gate.cli.importing.portkey import read_portkey
 from tornado_gate.cli.importing.verify import find_faults
 
-NAMES = """
-model_list model_name litellm_params model api_base api_key rpm weight order model_info timeout max_budget router_settings fallbacks
-model_group_alias litellm_settings num_retries general_settings master_key environment_variables credential_list
-channels tokens users type key status name models group model_mapping priority base_url id user_id model_limits allow_ips
-strategy mode targets virtual_key provider override_params retry attempts cache custom_host configs slug config virtual_keys
-providers keys value network_config extra_headers governance budgets max_limit reset_duration rate_limits teams customers
-provider_configs allowed_models key_ids azure_key_config endpoint deployments
-""".split()
+NAMES = [
+    *("model_list", "model_name", "litellm_params", "model", "model_info", "router_settings", "litellm_settings"),
+    *("general_settings", "channels", "tokens", "users", "models", "strategy", "targets", "configs", "virtual_keys"),
+    *("providers", "keys", "value", "governance", "budgets", "teams", "customers", "provider_configs"),
+]
 TEXTS = [
     "openai",
     "openai/gpt-4o",
@@ -62,3 +63,53 @@ def test_any_value_is_read_without_an_exception(value: Any) -> None:
         text = builder.format_text("a source")
         list(builder.report.format_lines())
         find_faults(text, Path("gate.yaml"))
+
+
+FIXTURES: list[tuple[Callable[[Any], ConfBuilder], Any]] = [
+    (read_litellm, yaml.safe_load((FILES / "litellm.yaml").read_text(encoding="utf-8"))),
+    (read_portkey, json.loads((FILES / "portkey.json").read_text(encoding="utf-8"))),
+    (read_bifrost, json.loads((FILES / "bifrost.json").read_text(encoding="utf-8"))),
+    (
+        read_new_api,
+        {
+            "channels": [
+                {
+                    "id": 1,
+                    "type": 1,
+                    "key": "a\nb",
+                    "status": 1,
+                    "name": "c",
+                    "models": "m,n",
+                    "weight": 1,
+                    "priority": 0,
+                }
+            ],
+            "tokens": [
+                {"id": 1, "user_id": 1, "key": "k", "status": 1, "name": "t", "model_limits": "m", "allow_ips": ""}
+            ],
+            "users": [{"id": 1, "username": "ann", "status": 1, "group": "default"}],
+        },
+    ),
+]
+
+
+def replace_part(data: st.DataObject, value: Any) -> Any:
+    """Return a copy of `value` in which one part, at any depth, is another value."""
+    if not isinstance(value, dict | list) or not value or data.draw(st.integers(0, 5)) == 0:
+        return data.draw(values)
+    if isinstance(value, dict):
+        name = data.draw(st.sampled_from(sorted(value)))
+        return {**value, name: replace_part(data, value[name])}
+    index = data.draw(st.integers(0, len(value) - 1))
+    return [*value[:index], replace_part(data, value[index]), *value[index + 1 :]]
+
+
+@pytest.mark.qa
+@settings(max_examples=500)
+@given(st.sampled_from(range(len(FIXTURES))), st.data())
+def test_a_file_with_a_wrong_part_is_imported_with_a_report(index: int, data: st.DataObject) -> None:
+    reader, source = FIXTURES[index]
+    builder = reader(replace_part(data, source))
+    text = builder.format_text("a source")
+    list(builder.report.format_lines())
+    find_faults(text, Path("gate.yaml"))

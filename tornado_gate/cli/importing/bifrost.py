@@ -14,6 +14,7 @@ from tornado_gate.cli.importing.bifrost_governance import GovernanceReader
 from tornado_gate.cli.importing.builder import ConfBuilder
 from tornado_gate.cli.importing.texts import (
     get_object,
+    list_names,
     list_objects,
     list_unread,
     make_reference,
@@ -118,9 +119,7 @@ class _Importer:
         """
         groups: dict[str, tuple[list[str], dict[str, Any], list[str], float, dict[str, str]]] = {}
         for key in keys:
-            models = [str(model) for model in key.get("models") or []] or (
-                ["*"] if self._empty_is_all or "models" not in key else []
-            )
+            models = list_names(key.get("models")) or (["*"] if self._empty_is_all or "models" not in key else [])
             weight = parse_number(key.get("weight", 1))
             weight = 1 if weight is None else weight
             settings, aliases = self._read_key_config(key)
@@ -212,7 +211,7 @@ class _Importer:
                 self._report.lose(f"client.{name}", text)
         if (size := parse_number(client.get("max_request_body_size_mb"))) is not None and size > 0:
             self.builder.limits["body_bytes"] = int(size * 1024 * 1024)
-        origins = [origin for origin in client.get("allowed_origins") or [] if isinstance(origin, str) and origin]
+        origins = list_names(client.get("allowed_origins"))
         if origins:
             self.builder.cors["origins"] = origins
         known = {"providers", "governance", "client", *_IGNORED}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tornado_gate.cli.importing.bounds import convert_bound, find_period
 from tornado_gate.cli.importing.builder import ConfBuilder
-from tornado_gate.cli.importing.texts import list_objects, list_unread, make_name, parse_number
+from tornado_gate.cli.importing.texts import list_names, list_objects, list_unread, make_name, parse_number
 
 _BUDGET_OWNERS: Final = {"virtual_key": "virtual_key_id", "team": "team_id", "customer": "customer_id"}
 _KEY_LIMITS: Final = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
@@ -82,7 +82,7 @@ class GovernanceReader:
 
     def _list_budgets(self, owner: dict[str, Any], kind: str) -> list[dict[str, Any]]:
         member = _BUDGET_OWNERS.get(kind)
-        ids = {str(owner.get("budget_id")), *map(str, owner.get("budget_ids") or [])}
+        ids = {str(owner.get("budget_id")), *list_names(owner.get("budget_ids"))}
         own = [owner["budget"]] if isinstance(owner.get("budget"), dict) else list_objects(owner.get("budgets"))
         declared = [
             budget
@@ -152,7 +152,7 @@ class GovernanceReader:
                 )
                 continue
             self._check_provider_config(config, provider, where, empty_is_all=empty_is_all)
-            names = [str(model) for model in config.get("allowed_models") or []]
+            names = list_names(config.get("allowed_models"))
             if "*" in names or (not names and (empty_is_all or "allowed_models" not in config)):
                 allowed += [f"{provider}/*", *self._models[provider]]
             else:
@@ -163,7 +163,7 @@ class GovernanceReader:
         return list(dict.fromkeys(allowed))
 
     def _check_provider_config(self, config: dict[str, Any], provider: str, where: str, *, empty_is_all: bool) -> None:
-        ids = set(map(str, config.get("key_ids") or []))
+        ids = set(list_names(config.get("key_ids")))
         if ids and "*" not in ids and not ids >= self._key_ids.get(provider, set()):
             text = "a key cannot be limited to some keys of a provider; make a provider and a model for them"
             self._report.lose(f"governance.{where}, key_ids of {provider}", text)

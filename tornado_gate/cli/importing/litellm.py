@@ -14,6 +14,7 @@ from tornado_gate.cli.importing.builder import ConfBuilder
 from tornado_gate.cli.importing.litellm_deployments import DeploymentReader
 from tornado_gate.cli.importing.texts import (
     get_object,
+    list_names,
     list_objects,
     list_unread,
     make_reference,
@@ -194,7 +195,7 @@ class _Importer:
 
     def _read_fallbacks(self) -> None:
         models = self._builder.models
-        default = self._get_either("default_fallbacks") or []
+        default = list_names(self._get_either("default_fallbacks"))
         for name, others in self._list_fallbacks(self._get_either("fallbacks")):
             if name == "*":
                 default = [*others, *default]
@@ -252,9 +253,9 @@ class _Importer:
             builder.limits["body_bytes"] = int(size * 1024 * 1024)
 
     def _convert_budget(self, budget: float, period: Any, where: str) -> dict[str, Any]:
-        if period in _DAY:
+        if str(period) in _DAY:
             return {"usd_per_day": shorten_number(budget)}
-        if period in _MONTH:
+        if str(period) in _MONTH:
             return {"usd_per_month": shorten_number(budget)}
         text = "budgets are for a UTC day or month; set usd_per_day or usd_per_month of limits.gateway"
         self._builder.report.lose(where, text)

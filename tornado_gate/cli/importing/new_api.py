@@ -73,7 +73,7 @@ class _Importer:
         self.builder = ConfBuilder()
         self._report = self.builder.report
         self._tables = tables
-        self._users = {user.get("id"): user for user in tables["users"]}
+        self._users = {str(user.get("id")): user for user in tables["users"]}
         columns = {name for channel in tables["channels"] for name in channel}
         self._types = _NEW_API_TYPES if columns & _NEW_API_COLUMNS else _ONE_API_TYPES
         self._targets: dict[str, list[dict[str, Any]]] = {}
@@ -164,7 +164,7 @@ class _Importer:
     # Tokens
 
     def _read_token(self, token: dict[str, Any]) -> None:
-        user = self._users.get(token.get("user_id"), {})
+        user = self._users.get(str(token.get("user_id")), {})
         name = make_name(str(token.get("name") or ""), f"token-{token.get('id')}")
         where, reason = f"the token '{name}'", _find_refusal(token, user)
         if reason:

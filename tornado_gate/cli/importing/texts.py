@@ -118,6 +118,11 @@ def list_objects(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def list_names(value: Any) -> list[str]:
+    """Return the items of a list as texts; [] for anything else."""
+    return [str(item) for item in value if item not in (None, "")] if isinstance(value, list) else []
+
+
 def get_object(value: Any, name: str) -> dict[str, Any]:
     """Return the object that a mapping has under a name; {} for anything else."""
     inner = value.get(name) if isinstance(value, dict) else None
