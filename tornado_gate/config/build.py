@@ -16,6 +16,7 @@ from tornado_gate.config.model import (
     Config,
     ConsoleConfig,
     CorsConfig,
+    EntrySettings,
     FetchRules,
     KeyEntry,
     LedgerConfig,
@@ -150,7 +151,8 @@ def build_budget(entry: Data) -> Budget:
 
 def build_plugin(entry: Data) -> PluginOptions:
     scope: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in ("models", "operations", "keys")}
-    settings = {name: value for name, value in entry.items() if name not in _PLUGIN_KEYS}
+    own = {name: value for name, value in entry.items() if name not in _PLUGIN_KEYS}
+    settings = EntrySettings(own, _PLUGIN_KEYS)
     limits: dict[str, Any] = {name: entry.get(name) for name in _REVIEW_KEYS}
     required, distribution = entry.get("required", False), entry.get("distribution", "")
     return PluginOptions(distribution=distribution, required=required, settings=settings, **limits, **scope)
@@ -201,7 +203,9 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
         limits=build_bounds(entry.get("limits")),
         health_check=build_health_check(entry.get("health_check")),
         concurrency=TargetConcurrency(**entry["concurrency"]) if "concurrency" in entry else None,
-        settings={name: value for name, value in entry.items() if name not in _PROVIDER_KEYS},
+        settings=EntrySettings(
+            {name: value for name, value in entry.items() if name not in _PROVIDER_KEYS}, _PROVIDER_KEYS
+        ),
     )
 
 

@@ -70,6 +70,16 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     http: Literal["httptools", "tornado"] = "httptools"
 
 
+class EntrySettings(dict[str, Any]):
+    """The settings in an entry of conf that its plugin defines. `core_keys` are the keys of the entry that the core defines."""
+
+    __slots__ = ("core_keys",)
+
+    def __init__(self, values: Mapping[str, Any], core_keys: frozenset[str]) -> None:
+        super().__init__(values)
+        self.core_keys = core_keys
+
+
 class PluginOptions(Value, frozen=True, kw_only=True):
     """The options in conf of a plugin that is on, beyond ``true``. `settings` are the keys that the plugin defines.
 

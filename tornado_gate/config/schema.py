@@ -13,7 +13,7 @@ from marshmallow.types import UnknownOption
 
 from tornado_gate.codec.networks import parse_network
 from tornado_gate.config import values
-from tornado_gate.config.faults import Fault, KeyPath, flatten_messages
+from tornado_gate.config.faults import Fault, KeyPath, did_you_mean, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
 from tornado_gate.config.oidc import make_auth_field
 from tornado_gate.config.prices import make_prices_field
@@ -511,8 +511,20 @@ def check(loaded: Any) -> tuple[dict[str, Any], list[Fault]]:
         return _FILE_SCHEMA.load(loaded), []
     except ValidationError as error:
         faults = [
-            (path, _UNSUPPORTED_KEYS.get(path, message))
+            _find_misspelling(loaded, path) or (path, _UNSUPPORTED_KEYS.get(path, message))
             for path, message in flatten_messages(error.messages, make_key_index(), _FILE_SCHEMA)
         ]
         sound: Any = error.valid_data
         return sound or {}, faults
+
+
+def _find_misspelling(loaded: Any, path: KeyPath) -> Fault | None:
+    """Return the fault of a key of a provider entry that was meant as `path`, its missing ``plugin``; None for other faults.
+
+    Unknown keys of an entry are settings of its plugin, so only their resemblance shows that they are misspelled.
+    """
+    if len(path) != 3 or (path[0], path[2]) != ("providers", "plugin"):
+        return None
+    entry = loaded["providers"].get(path[1]) or {}
+    words = [] if "plugin" in entry else [word for word in entry if did_you_mean(word, ("plugin",))]
+    return ((*path[:2], words[0]), "unknown key; did you mean 'plugin'?") if words else None
