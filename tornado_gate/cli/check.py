@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from tornado_gate.cli.common import conf_option, exit_with_faults, find_conf_file
+from tornado_gate.cli.common import conf_option, exit_with_faults, find_conf_file, verbose_option
 from tornado_gate.config.faults import Fault
 from tornado_gate.errors import ConfigError
 
 
 @click.command(short_help="Check a configuration.")
 @conf_option
+@verbose_option
 def check(conf_file: Path | None) -> None:
     """Check a configuration without serving it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +60,23 @@ def data_dir_option(command: F) -> F:
         callback=parse_folder,
         help="The gateway's data directory. Overrides server.data_dir of the configuration.",
     )(command)
+
+
+def verbose_option(command: F) -> F:
+    """Add --verbose to a command that imports plugins. Without it the traceback of a failed plugin is not printed."""
+    return click.option(
+        "--verbose",
+        is_flag=True,
+        expose_value=False,
+        callback=_hide_tracebacks,
+        help="Also print the traceback of a plugin that fails.",
+    )(command)
+
+
+def _hide_tracebacks(_context: click.Context, _option: click.Parameter, is_verbose: bool) -> None:
+    """Discard the log of failed plugins, which the command reports in one line each."""
+    if not is_verbose:
+        logging.getLogger("tornado_gate.plugins.host").addHandler(logging.NullHandler())
 
 
 def find_conf_file(conf_file: Path | None) -> Path | None:

@@ -71,8 +71,8 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 def _find_nearest(word: str, choices: tuple[str, ...]) -> str:
     """Return the nearest choice or "". A choice that differs in case, hyphens and underscores only is the nearest.
 
-    difflib is slow, so of many choices only those of similar length are compared. A choice that is much shorter or longer than the
-    word, such as ``api`` for ``apikey``, is not near.
+    difflib is slow, so of many choices only those of similar length are compared. A choice that is much shorter or longer than
+    the word, such as ``api`` for ``apikey``, is not near.
     """
     folded = _fold_word(word)
     same = next((name for name in choices if _fold_word(name) == folded), "")
