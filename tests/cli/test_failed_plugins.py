@@ -9,7 +9,9 @@ import pytest
 from tests.support.distributions import install_module
 from tests.support.gateway import run_command
 
-CONF = "plugins: {acme: true, local: true}\nproviders: {local: {plugin: local}}\nmodels: {local-chat: {provider: local}}\n"
+CONF = (
+    "plugins: {acme: true, local: true}\nproviders: {local: {plugin: local}}\nmodels: {local-chat: {provider: local}}\n"
+)
 
 
 @pytest.fixture

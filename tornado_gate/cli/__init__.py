@@ -12,6 +12,7 @@ from tornado_gate.cli.import_command import import_
 from tornado_gate.cli.keys import keys
 from tornado_gate.cli.limits import limits
 from tornado_gate.cli.models import models
+from tornado_gate.cli.plan import plan
 from tornado_gate.cli.plugins import plugins
 from tornado_gate.cli.providers import providers
 from tornado_gate.cli.secrets import secrets
@@ -55,7 +56,7 @@ def cli() -> None:
 
 for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks):
     cli.add_command(command)
-for command in (import_,):
+for command in (plan, import_):
     cli.add_command(command)
 
 
