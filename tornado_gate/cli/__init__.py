@@ -8,6 +8,7 @@ import click
 
 from tornado_gate._version import __version__
 from tornado_gate.cli.check import check
+from tornado_gate.cli.explain import explain
 from tornado_gate.cli.import_command import import_
 from tornado_gate.cli.keys import keys
 from tornado_gate.cli.limits import limits
@@ -56,7 +57,7 @@ def cli() -> None:
 
 for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks):
     cli.add_command(command)
-for command in (plan, import_):
+for command in (plan, explain, import_):
     cli.add_command(command)
 
 
