@@ -17,6 +17,7 @@ from tornado_gate.cli.plan import plan
 from tornado_gate.cli.plugins import plugins
 from tornado_gate.cli.providers import providers
 from tornado_gate.cli.secrets import secrets
+from tornado_gate.cli.selftest_command import selftest
 from tornado_gate.cli.serve import serve
 from tornado_gate.cli.tasks import tasks
 from tornado_gate.cli.usage import usage
@@ -46,7 +47,11 @@ def cli() -> None:
     Without --conf, conf/gate.yaml is read if it exists; otherwise the embedded `local` models are served. Other commands:
 
     \b
-      tornado-gate check                     check the configuration
+      tornado-gate check --online            check the configuration, and ask every provider
+      tornado-gate plan new.yaml             show what another configuration would change
+      tornado-gate explain MODEL             show which targets a request gets
+      tornado-gate import litellm FILE       write a configuration from that of another gateway
+      tornado-gate selftest                  call every route with the embedded models
       tornado-gate plugins list              list installed providers and wire formats
       tornado-gate providers add NAME ...    add an account at a vendor
       tornado-gate models show NAME          show what a model accepts, and the sources
@@ -57,7 +62,7 @@ def cli() -> None:
 
 for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks):
     cli.add_command(command)
-for command in (plan, explain, import_):
+for command in (import_, plan, explain, selftest):
     cli.add_command(command)
 
 
