@@ -26,23 +26,28 @@ MAX_TOKENS: Final = 16
 
 
 class ConnectionTest(Value, frozen=True, kw_only=True):
-    """The result. `message` is for the administrator, without secrets. `models` are empty if the vendor lists none."""
+    """The result. `message` is for the administrator, without secrets. `models` are empty if the vendor lists none.
+
+    `is_untested`: nothing was sent, so it is unknown whether the connection works.
+    """
 
     ok: bool
     message: str
     models: tuple[ListedModel, ...] = ()
+    is_untested: bool = False
 
 
-async def check_connection(snapshot: Snapshot, name: str, model: str = "") -> ConnectionTest:
+async def check_connection(snapshot: Snapshot, name: str, model: str = "", key: str = "") -> ConnectionTest:
     """Test a provider entry of a snapshot, which may be one that no process serves yet. Never raises a GateError.
 
     `model` is an upstream model for a short chat, used if the plugin cannot list models; the default is one of conf.
+    `key` is the fingerprint of one of several keys; the default is the first.
     """
     provider = snapshot.targets.providers[name]
     pools = ProviderPools(snapshot.config.limits if snapshot.config else LimitsConfig())
     try:
         async with asyncio.timeout(TEST_SECONDS):
-            return await _ask(snapshot, provider, pools, model)
+            return await _ask(snapshot, provider, pools, model, key)
     except TimeoutError:
         return ConnectionTest(ok=False, message=f"The vendor sent no answer within {TEST_SECONDS:.0f} s.")
     except UpstreamKeyRefused as error:
@@ -54,10 +59,12 @@ async def check_connection(snapshot: Snapshot, name: str, model: str = "") -> Co
         await pools.close()
 
 
-async def _ask(snapshot: Snapshot, provider: ConfiguredProvider, pools: ProviderPools, model: str) -> ConnectionTest:
+async def _ask(
+    snapshot: Snapshot, provider: ConfiguredProvider, pools: ProviderPools, model: str, key: str
+) -> ConnectionTest:
     lane, name = provider.usable_lane, provider.entry.name
     model = model or _find_chat_model(snapshot, provider)
-    target = snapshot.targets.make_task_target(model or TEST_ID, name, model or TEST_ID)
+    target = snapshot.targets.make_task_target(model or TEST_ID, name, model or TEST_ID, key)
     target = replace(target, timeouts=replace(target.timeouts, first_event=TEST_SECONDS, total=TEST_SECONDS))
     async with LazyExitStack() as closing:
         caller = Caller(id="", account="")
@@ -71,7 +78,7 @@ async def _ask(snapshot: Snapshot, provider: ConfiguredProvider, pools: Provider
                 f"Not tested: the plugin '{lane.name}' cannot list the vendor's models, and no chat model of this provider "
                 "is in conf. Add a model and send a request to it."
             )
-            return ConnectionTest(ok=False, message=message)
+            return ConnectionTest(ok=False, message=message, is_untested=True)
         await _send_chat(call, provider)
         return ConnectionTest(ok=True, message=f"The vendor answered a short chat with the model '{model}'.")
 
