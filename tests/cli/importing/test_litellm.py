@@ -137,7 +137,7 @@ def test_what_conf_cannot_state_is_reported_with_the_reason() -> None:
 WEIGHTS: list[tuple[list[dict[str, Any]], list[int]]] = [
     ([{"weight": 0.7}, {"weight": 0.3}], [7, 3]),
     ([{"rpm": 6}, {"rpm": 6}], [1, 1]),
-    ([{"rpm": 900}, {"rpm": 100}, {}], [9, 1, 0]),
+    ([{"rpm": 900}, {"rpm": 100}, {}], [9000, 1000, 1]),
     ([{"tpm": 1000}, {"tpm": 3000}], [1, 3]),
     ([{}, {"rpm": 10}], [1, 1]),
     ([{"order": 1}, {"order": 2}], [1_000_000, 1]),

@@ -74,12 +74,20 @@ def upstream() -> Any:
 def test_channels_and_tokens_are_imported_and_served(upstream: Upstream, tmp_path: Path) -> None:
     upstream.script(make_answer("chat", ["Hello"], stream=False))
     channels = [
-        make_channel(name="main account", base_url=upstream.url, model_mapping='{"gpt-4o": "gpt-4o-2024-11-20"}')
+        make_channel(
+            name="main account",
+            base_url=upstream.url,
+            models="gpt-4o,gizmo-*",
+            model_mapping='{"gpt-4o": "gpt-4o-2024-11-20"}',
+        )
     ]
     file = make_database(tmp_path / "one-api.db", NEW_API, channels=channels, tokens=[make_token()], users=USERS)
     result, conf = import_conf("new-api", file)
     assert result.exit_code == 0, result.output
-    assert conf["models"] == {"gpt-4o": {"provider": "main-account", "model": "gpt-4o-2024-11-20"}}
+    assert conf["models"] == {
+        "gpt-4o": {"provider": "main-account", "model": "gpt-4o-2024-11-20"},
+        "gizmo-*": {"provider": "main-account", "model": "gizmo-*"},
+    }
     gateway = Gateway.start((tmp_path / "imported.yaml").read_text(encoding="utf-8"), tmp_path)
     try:
         body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]}
@@ -113,10 +121,16 @@ def test_priorities_weights_and_several_keys_are_carried(tmp_path: Path) -> None
 
 
 def test_the_types_of_one_api_are_told_from_those_of_new_api(tmp_path: Path) -> None:
-    channels = [make_channel(type=36, name="a"), make_channel(type=29, name="b"), make_channel(type=45, name="c")]
+    channels = [
+        make_channel(type=36, name="a", weight=5),
+        make_channel(type=29, name="b"),
+        make_channel(type=45, name="c"),
+    ]
     file = make_database(tmp_path / "one.db", ONE_API, channels=channels)
     _, conf = import_conf("new-api", file)
     assert [entry["preset"] for entry in conf["providers"].values()] == ["deepseek", "groq", "xai"]
+    weights = [target["weight"] for target in conf["models"]["gpt-4o"]["targets"]]
+    assert weights == [1, 1, 1], "one-api does not use the weights"
 
 
 def test_tokens_have_the_models_of_their_limits_and_groups(tmp_path: Path) -> None:

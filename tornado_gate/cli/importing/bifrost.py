@@ -11,7 +11,7 @@ import re
 from typing import Any, Final
 
 from tornado_gate.cli.importing.bifrost_governance import GovernanceReader
-from tornado_gate.cli.importing.builder import ConfBuilder
+from tornado_gate.cli.importing.builder import ConfBuilder, make_target
 from tornado_gate.cli.importing.texts import (
     get_object,
     list_names,
@@ -24,7 +24,7 @@ from tornado_gate.cli.importing.texts import (
     scale_weights,
     shorten_number,
 )
-from tornado_gate.cli.importing.vendors import Vendor, adapt_vendor, explain_unsupported, find_vendor
+from tornado_gate.cli.importing.vendors import SourceVendor, adapt_vendor, explain_unsupported, find_vendor
 
 _ENVIRONMENT: Final = re.compile(r"env\.(.+)")
 _KEY_CONFIGS: Final = ("azure_key_config", "vllm_key_config", "ollama_key_config", "sgl_key_config")
@@ -151,16 +151,11 @@ class _Importer:
 
     def _add_targets(self, name: str, entry: str, models: list[str], weight: float, aliases: dict[str, str]) -> None:
         for model in [*models, *(alias for alias in aliases if alias not in models)]:
-            upstream = aliases.get(model, model)
-            target = {"provider": entry}
-            if model == "*":
-                self._targets.setdefault(f"{name}/*", []).append((weight, target))
-                continue
-            target = {"provider": entry, "model": upstream}
-            self._targets.setdefault(f"{name}/{model}", []).append((weight, target))
-            bare = {"provider": entry} if upstream == model else target
-            self._targets.setdefault(model, []).append((weight, bare))
-            self._models.setdefault(name, []).append(model)
+            prefixed, upstream = f"{name}/{model}", aliases.get(model, model)
+            self._targets.setdefault(prefixed, []).append((weight, make_target(entry, prefixed, upstream)))
+            if model != "*":
+                self._targets.setdefault(model, []).append((weight, make_target(entry, model, upstream)))
+                self._models.setdefault(name, []).append(model)
         self._models.setdefault(name, [])
 
     def _add_model(self, model: str, targets: list[tuple[float, dict[str, Any]]]) -> None:
@@ -173,7 +168,7 @@ class _Importer:
         }
         self.builder.add_model(model, entry, f"the model '{model}'")
 
-    def _read_settings(self, vendor: Vendor, provider: dict[str, Any], where: str) -> dict[str, Any]:
+    def _read_settings(self, vendor: SourceVendor, provider: dict[str, Any], where: str) -> dict[str, Any]:
         network = get_object(provider, "network_config")
         settings: dict[str, Any] = {}
         if network.get("base_url"):

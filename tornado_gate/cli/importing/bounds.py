@@ -22,7 +22,7 @@ _NAMES: Final = {
 
 
 def find_period(duration: Any) -> str:
-    """Return minute, day or month for a duration such as ``1d`` or ``1M``; "" for others."""
+    """Return minute, day or month for a duration such as ``1d`` or ``1M``; "" for another duration."""
     match = _DURATION.fullmatch(str(duration or "").strip())
     if match is None:
         return ""

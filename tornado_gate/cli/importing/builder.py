@@ -10,7 +10,7 @@ import yaml
 
 from tornado_gate.cli.importing.report import Report
 from tornado_gate.cli.importing.texts import make_name
-from tornado_gate.cli.importing.vendors import Vendor
+from tornado_gate.cli.importing.vendors import SourceVendor
 from tornado_gate.config.checks import wildcard_matches
 from tornado_gate.config.globs import globs_overlap
 from tornado_gate.config.model import ModelTarget
@@ -56,7 +56,9 @@ class ConfBuilder(State):
     circuits: dict[str, Any] = field(default_factory=dict)
     cors: dict[str, Any] = field(default_factory=dict)
 
-    def add_provider(self, name: str, vendor: Vendor, settings: Mapping[str, Any], *, is_shared: bool = True) -> str:
+    def add_provider(
+        self, name: str, vendor: SourceVendor, settings: Mapping[str, Any], *, is_shared: bool = True
+    ) -> str:
         """Return the name of the provider entry with these settings. An equal entry is used again if it may be shared.
 
         The vendor's own settings apply where `settings` has none; another base_url replaces the vendor's version part too.
@@ -194,6 +196,13 @@ class ConfBuilder(State):
             )
             head.append("\n" + text)
         return "".join(head)
+
+
+def make_target(provider: str, name: str, upstream: str) -> dict[str, Any]:
+    """Return a target of the model `name`. The upstream's name is left out where conf's default is the same."""
+    is_unknown = "*" in upstream and "*" not in name
+    is_default = upstream == "*" if "*" in name else upstream in ("", name)
+    return {"provider": provider} if is_default or is_unknown else {"provider": provider, "model": upstream}
 
 
 def expand_wildcard(pattern: str, entry: dict[str, Any], name: str) -> dict[str, Any]:

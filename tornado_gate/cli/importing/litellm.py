@@ -35,6 +35,7 @@ _STRATEGIES: Final = {
 _DAY: Final = frozenset({"1d", "24h", "86400s"})
 _MONTH: Final = frozenset({"30d", "1mo", "31d"})
 _MOST_RETRIES: Final = 10
+SHARE_WITHOUT_WEIGHT: Final = 1000
 
 _ADVICE: Final = {
     "litellm_settings.callbacks": "logging services are plugins here; see the plugin otel",
@@ -163,11 +164,12 @@ class _Importer:
     def _choose_weights(self, deployments: list[dict[str, Any]]) -> list[int]:
         """Return the weights: from the first of weight, rpm and tpm that the first deployment has.
 
-        Deployments with a lower `order` are tried first.
+        Deployments with a lower `order` are tried first. Those without a weight get almost no requests unless others fail.
         """
         given = [deployment["weights"] for deployment in deployments]
         kind = next((kind for kind in ("weight", "rpm", "tpm") if given[0].get(kind) is not None), "")
-        weights = [(values.get(kind) or 0) if kind else 1 for values in given]
+        least = min((values[kind] for values in given if kind and values.get(kind)), default=1) / SHARE_WITHOUT_WEIGHT
+        weights = [values[kind] if kind and values.get(kind) is not None else least for values in given]
         orders = [values.get("order") or 1 for values in given]
         groups = [[index for index, order in enumerate(orders) if order == level] for level in sorted(set(orders))]
         scaled = order_weights([[weights[index] for index in group] for group in groups])

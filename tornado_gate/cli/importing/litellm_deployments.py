@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tornado_gate.cli.importing.builder import ConfBuilder
+from tornado_gate.cli.importing.builder import ConfBuilder, make_target
 from tornado_gate.cli.importing.texts import get_object, list_unread, parse_count, parse_number, shorten_number
 from tornado_gate.cli.importing.vendors import (
     VENDORS,
-    Vendor,
+    SourceVendor,
     adapt_vendor,
     choose_address,
     explain_unsupported,
@@ -124,12 +124,12 @@ class DeploymentReader:
         self._read_prices(upstream, parameters, info)
         self._report_rest(parameters, info, where)
         return {
-            "target": self._make_target(provider, name, upstream),
+            "target": make_target(provider, name, upstream),
             "weights": {kind: parse_number(parameters.get(kind)) for kind in ("weight", "rpm", "tpm", "order")},
             "facts": self._read_facts(info),
         }
 
-    def _find_vendor(self, parameters: dict[str, Any], where: str) -> tuple[Vendor | None, str]:
+    def _find_vendor(self, parameters: dict[str, Any], where: str) -> tuple[SourceVendor | None, str]:
         """Return the vendor of a deployment and the upstream's model name. Report a vendor that no plugin serves."""
         model = str(parameters.get("model") or "")
         named = parameters.get("custom_llm_provider")
@@ -151,14 +151,7 @@ class DeploymentReader:
         self._builder.report.lose(f"{where} ({model})", reason)
         return None, rest
 
-    def _make_target(self, provider: str, name: str, upstream: str) -> dict[str, Any]:
-        """Return the target. The upstream's name is left out where conf's default is the same."""
-        if "*" in upstream and "*" not in name:
-            return {"provider": provider}
-        is_default = upstream == "*" if "*" in name else upstream in ("", name)
-        return {"provider": provider} if is_default else {"provider": provider, "model": upstream}
-
-    def _read_settings(self, vendor: Vendor, parameters: dict[str, Any], where: str) -> dict[str, Any]:
+    def _read_settings(self, vendor: SourceVendor, parameters: dict[str, Any], where: str) -> dict[str, Any]:
         settings: dict[str, Any] = {}
         address = parameters.get("api_base") or parameters.get("base_url")
         if address:

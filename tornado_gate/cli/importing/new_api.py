@@ -12,7 +12,7 @@ import time
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tornado_gate.cli.importing.builder import ConfBuilder
+from tornado_gate.cli.importing.builder import ConfBuilder, make_target
 from tornado_gate.cli.importing.texts import (
     list_objects,
     list_unread,
@@ -23,7 +23,7 @@ from tornado_gate.cli.importing.texts import (
     read_json_object,
     split_list,
 )
-from tornado_gate.cli.importing.vendors import VENDORS, Vendor, adapt_vendor, explain_unsupported
+from tornado_gate.cli.importing.vendors import VENDORS, SourceVendor, adapt_vendor, explain_unsupported
 
 _SHARED_TYPES: Final = {
     **{1: "openai", 3: "azure-openai", 5: "compatible", 6: "compatible", 7: "compatible", 8: "compatible"},
@@ -75,7 +75,9 @@ class _Importer:
         self._tables = tables
         self._users = {str(user.get("id")): user for user in tables["users"]}
         columns = {name for channel in tables["channels"] for name in channel}
-        self._types = _NEW_API_TYPES if columns & _NEW_API_COLUMNS else _ONE_API_TYPES
+        self._has_weights = bool(columns & _NEW_API_COLUMNS)
+        """one-api chooses a channel of the highest priority at random, and does not use its weight."""
+        self._types = _NEW_API_TYPES if self._has_weights else _ONE_API_TYPES
         self._targets: dict[str, list[dict[str, Any]]] = {}
         self._groups: dict[str, set[str]] = {}
 
@@ -117,15 +119,15 @@ class _Importer:
 
     def _add_targets(self, channel: dict[str, Any], provider: str) -> None:
         mapping = read_json_object(channel.get("model_mapping"))
-        weight = parse_number(channel.get("weight")) or 0
+        weight = parse_number(channel.get("weight")) or 0 if self._has_weights else 1
         priority = int(parse_number(channel.get("priority")) or 0)
         for model in split_list(channel.get("models")):
             upstream = str(mapping.get(model) or model)
-            target = {"provider": provider} if upstream == model else {"provider": provider, "model": upstream}
+            target = make_target(provider, model, upstream)
             self._targets.setdefault(model, []).append({"target": target, "weight": weight, "priority": priority})
             self._groups.setdefault(model, set()).update(split_list(channel.get("group")) or ["default"])
 
-    def _read_settings(self, vendor: Vendor, channel: dict[str, Any]) -> dict[str, Any]:
+    def _read_settings(self, vendor: SourceVendor, channel: dict[str, Any]) -> dict[str, Any]:
         settings: dict[str, Any] = {}
         address = str(channel.get("base_url") or "").strip()
         if address:
@@ -231,7 +233,7 @@ def _find_refusal(token: dict[str, Any], user: dict[str, Any]) -> str:
     return ""
 
 
-def _complete_address(vendor: Vendor, address: str) -> str:
+def _complete_address(vendor: SourceVendor, address: str) -> str:
     """Return a channel's address with the path that the source adds for the vendor, unless it is the plugin's default."""
     usual = str(vendor.settings.get("base_url", ""))
     path = urlsplit(usual).path.rstrip("/")

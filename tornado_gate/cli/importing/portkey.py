@@ -29,7 +29,7 @@ from tornado_gate.cli.importing.texts import (
     shorten_number,
 )
 from tornado_gate.cli.importing.vendors import (
-    Vendor,
+    SourceVendor,
     adapt_vendor,
     choose_address,
     explain_unsupported,
@@ -199,7 +199,7 @@ class _Importer:
         model = parameters.get("model") or node.get("deployment_id") or node.get("azure_deployment_id")
         return {"provider": provider, "model": str(model)} if model else {"provider": provider}
 
-    def _find_vendor(self, node: dict[str, Any]) -> tuple[Vendor | None, str, dict[str, Any]]:
+    def _find_vendor(self, node: dict[str, Any]) -> tuple[SourceVendor | None, str, dict[str, Any]]:
         """Return the vendor, the slug of a virtual key ("" without one), and what the file says about that key."""
         provider = str(node.get("provider") or "")
         slug = str(node.get("virtual_key") or "") or (provider[1:] if provider.startswith("@") else "")
@@ -215,7 +215,7 @@ class _Importer:
         return vendor, slug, known
 
     def _read_settings(
-        self, vendor: Vendor, node: dict[str, Any], slug: str, known: dict[str, Any], where: str
+        self, vendor: SourceVendor, node: dict[str, Any], slug: str, known: dict[str, Any], where: str
     ) -> dict[str, Any]:
         settings: dict[str, Any] = {}
         resource = node.get("resource_name") or node.get("azure_resource_name") or known.get("resourceName")

@@ -1,4 +1,4 @@
-"""The report of an import: what could not be carried, and what to know about the rest."""
+"""The report of an import: settings that are not carried, and remarks about others."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Report(State):
     notes: list[str] = field(default_factory=list)
 
     def lose(self, where: str, text: str) -> None:
-        """Note what is not carried: its place in the source, the reason and what to do."""
+        """Add a setting that is not carried: its place in the source, the reason and what to do."""
         places = self.losses.setdefault(text, [])
         if where not in places:
             places.append(where)
 
     def note(self, text: str) -> None:
-        """Note something that is carried, but that the reader must know."""
+        """Add a remark for the reader about the configuration."""
         if text not in self.notes:
             self.notes.append(text)
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from tornado_gate.types.value import Value, field
 
 
-class Vendor(Value, frozen=True):
+class SourceVendor(Value, frozen=True):
     """A vendor: the plugin and its settings, and the environment variable that usually has the key ("" for none)."""
 
     name: str
@@ -24,16 +24,16 @@ class Vendor(Value, frozen=True):
     needs_address: bool = False
 
 
-def _preset(preset: str, variable: str = "", *, needs_address: bool = False) -> Vendor:
-    return Vendor(preset, variable, "openai", {"preset": preset}, needs_address)
+def _preset(preset: str, variable: str = "", *, needs_address: bool = False) -> SourceVendor:
+    return SourceVendor(preset, variable, "openai", {"preset": preset}, needs_address)
 
 
-def _compatible(name: str, variable: str, base_url: str = "", version_path: str | None = None) -> Vendor:
+def _compatible(name: str, variable: str, base_url: str = "", version_path: str | None = None) -> SourceVendor:
     """Return a vendor with OpenAI's wire format. `version_path` "" is for an address without a version part."""
     settings = {"base_url": base_url} if base_url else {}
     if version_path is not None:
         settings["version_path"] = version_path
-    return Vendor(name, variable, "openai", settings, needs_address=not base_url)
+    return SourceVendor(name, variable, "openai", settings, needs_address=not base_url)
 
 
 _ALL: Final = (
@@ -52,8 +52,8 @@ _ALL: Final = (
     _preset("together", "TOGETHERAI_API_KEY"),
     _preset("vllm", needs_address=True),
     _preset("xai", "XAI_API_KEY"),
-    Vendor("anthropic", "ANTHROPIC_API_KEY", "anthropic"),
-    Vendor("gemini", "GEMINI_API_KEY", "gemini"),
+    SourceVendor("anthropic", "ANTHROPIC_API_KEY", "anthropic"),
+    SourceVendor("gemini", "GEMINI_API_KEY", "gemini"),
     _compatible("compatible", ""),
     _compatible("anyscale", "ANYSCALE_API_KEY", "https://api.endpoints.anyscale.com/v1"),
     _compatible("azure-ai", "AZURE_AI_API_KEY"),
@@ -127,13 +127,13 @@ _UNSUPPORTED: Final = {
 }
 
 
-def find_vendor(name: str) -> Vendor | None:
+def find_vendor(name: str) -> SourceVendor | None:
     """Return the vendor with this name of LiteLLM, Portkey or Bifrost; None if no plugin serves it."""
     name = name.strip().lower()
     return VENDORS.get(_ALIASES.get(name, name))
 
 
-def guess_vendor(slug: str) -> Vendor | None:
+def guess_vendor(slug: str) -> SourceVendor | None:
     """Return the vendor whose name a slug such as ``open-ai-prod-1a2b`` begins with, or None."""
     slug = slug.strip().lower().removeprefix("@").replace("open-ai", "openai").replace("azure-openai", "azure")
     names = sorted({*VENDORS, *_ALIASES} - {"compatible"}, key=len, reverse=True)
@@ -149,21 +149,21 @@ def explain_unsupported(name: str) -> str:
     )
 
 
-def adapt_vendor(vendor: Vendor, base_url: str) -> Vendor:
+def adapt_vendor(vendor: SourceVendor, base_url: str) -> SourceVendor:
     """Return the vendor for an address: an upstream with OpenAI's wire format elsewhere has none of OpenAI's own models."""
     host = urlsplit(base_url).hostname or ""
     is_own = vendor.name != "openai" or not base_url or f".{host}".endswith(".openai.com")
     return vendor if is_own else VENDORS["compatible"]
 
 
-def make_provider_name(vendor: Vendor, base_url: str) -> str:
+def make_provider_name(vendor: SourceVendor, base_url: str) -> str:
     """Return a name for the provider entry: the vendor's, or for a compatible upstream the name of its host."""
     host = urlsplit(base_url).hostname or "" if vendor.name == "compatible" and "${" not in base_url else ""
     is_name = any(character.isalpha() for character in host)
     return host.replace(".", "-") if is_name else vendor.name
 
 
-def choose_address(vendor: Vendor, base_url: str) -> dict[str, Any]:
+def choose_address(vendor: SourceVendor, base_url: str) -> dict[str, Any]:
     """Return the settings for an upstream's address that the source states.
 
     The sources append only the path of the route. A path without a version part therefore gets ``version_path: ""``. An address
