@@ -16,7 +16,7 @@ from tornado_gate.errors import ConfigError
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _parse_path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
+def parse_path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
     """Return an option's value as a path, which need not exist."""
     if value is None:
         return None
@@ -33,7 +33,7 @@ def _parse_path(_context: click.Context, _option: click.Parameter, value: str | 
 
 def parse_folder(context: click.Context, option: click.Parameter, value: str | None) -> Path | None:
     """Return an option's value as the path of a folder, which need not exist."""
-    path = _parse_path(context, option, value)
+    path = parse_path(context, option, value)
     if path is not None and os.path.lexists(path) and not path.is_dir():
         raise click.BadParameter("must be a folder; this is a file")
     return path
@@ -45,7 +45,7 @@ def conf_option(command: F) -> F:
         "--conf",
         "conf_file",
         metavar="FILE",
-        callback=_parse_path,
+        callback=parse_path,
         envvar="TORNADO_GATE_CONF",
         show_envvar=True,
         help="The configuration file. Default: conf/gate.yaml if it exists.",

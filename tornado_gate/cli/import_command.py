@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tornado_gate.cli.common import exit_with_message
+from tornado_gate.cli.common import exit_with_message, parse_path
 
 if TYPE_CHECKING:
     from tornado_gate.cli.importing.builder import ConfBuilder
@@ -38,13 +38,11 @@ def _source_options(command: F) -> F:
     command = click.option("--force", is_flag=True, help="Replace an existing file.")(command)
     command = click.option(
         "--output",
-        type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
+        callback=parse_path,
         help="Write the configuration to this file, readable by its owner only. Default: stdout, and the report on stderr.",
     )(command)
-    return click.argument("source", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))(
-        command
-    )
+    return click.argument("source", metavar="FILE", callback=parse_path)(command)
 
 
 @import_.command("litellm", short_help="LiteLLM's config.yaml.")
@@ -149,6 +147,8 @@ def _import(
 def _write(output: Path, text: str, force: bool) -> None:
     """Write a file that only its owner can read. Exits with a message if it exists with content."""
     try:
+        if output.exists() and not output.is_file():
+            exit_with_message(f"{output} is not a file; name a file with --output, or leave it out for stdout")
         if not force and output.exists() and output.stat().st_size:
             exit_with_message(f"{output} exists; name another file with --output, or replace it with --force")
         opened = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

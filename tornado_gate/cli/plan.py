@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tornado_gate.cli.common import conf_option, exit_with_faults, find_conf_file, verbose_option
+from tornado_gate.cli.common import conf_option, exit_with_faults, find_conf_file, parse_path, verbose_option
 from tornado_gate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Show what a reload with another configuration would change.")
-@click.argument("new_file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", metavar="FILE", callback=parse_path)
 @conf_option
 @verbose_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of text.")
-def plan(new_file: Path, conf_file: Path | None, as_json: bool) -> None:
+def plan(file: Path, conf_file: Path | None, as_json: bool) -> None:
     """Show what changes if FILE replaces the configuration, and who is affected. Nothing is changed.
 
     \b
@@ -37,7 +37,8 @@ def plan(new_file: Path, conf_file: Path | None, as_json: bool) -> None:
     from tornado_gate.plugins.host import PluginHost
     from tornado_gate.server.process.process import Overrides, check_plugins, load_config
 
-    old_file = find_conf_file(conf_file)
+    old_file, new_file = find_conf_file(conf_file), find_conf_file(file)
+    assert new_file is not None
     old = _load(old_file)
     try:
         new = load_config(new_file, Overrides(), os.environ)

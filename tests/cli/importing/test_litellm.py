@@ -197,3 +197,15 @@ def test_without_an_output_the_conf_goes_to_stdout_and_the_report_to_stderr(tmp_
     result = run("import", "litellm", FILES / "litellm.yaml")
     assert result.stdout.startswith("# Imported from LiteLLM's litellm.yaml")
     assert "set these environment variables: AZURE_API_KEY" in result.stderr
+
+
+def test_an_output_that_is_no_file_is_refused_and_unchanged(tmp_path: Path) -> None:
+    for output, expected in (
+        (Path("/dev/null"), "is not a file"),
+        (tmp_path, "is not a file"),
+        (tmp_path / "no" / "x", "No such"),
+    ):
+        mode = output.stat().st_mode if output.exists() else 0
+        result = run("import", "litellm", FILES / "litellm.yaml", "--output", output, "--force")
+        assert (result.exit_code, expected in result.output) == (1, True), result.output
+        assert (output.stat().st_mode if output.exists() else 0) == mode

@@ -66,6 +66,7 @@ def read_tables(path: Path) -> dict[str, list[dict[str, Any]]]:
 
     The answer of an API, ``{"data": {"items": […]}}``, is a table of channels. Raises UnreadableFile.
     """
+    _check_kind(path)
     try:
         with path.open("rb") as file:
             is_database = file.read(len(SQLITE_START)) == SQLITE_START
@@ -74,7 +75,14 @@ def read_tables(path: Path) -> dict[str, list[dict[str, Any]]]:
     return _read_database(path) if is_database else _read_export(path)
 
 
+def _check_kind(path: Path) -> None:
+    """Refuse pipes and devices, which may have no end."""
+    if path.exists() and not path.is_file():
+        raise UnreadableFile(f"{path} is not a file; name the file with the configuration")
+
+
 def _read_text(path: Path) -> str:
+    _check_kind(path)
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UnreadableFile(f"{path} is larger than {MAX_BYTES // 1024 // 1024} MiB")
