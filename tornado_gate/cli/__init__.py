@@ -27,7 +27,7 @@ EXIT_CODES = """\b
 Exit codes:
   0  done
   1  failed; the error is printed to stderr (`check`: to stdout)
-  2  invalid command line
+  2  invalid command line; `import`: written, but something could not be carried
 """
 
 

@@ -14,6 +14,7 @@ from tornado_gate.errors import ConfigError
 
 if TYPE_CHECKING:
     from tornado_gate.pipeline.snapshot import Snapshot
+    from tornado_gate.plugins.host import PluginHost
 
 
 @click.command(short_help="Check a configuration.")
@@ -40,9 +41,8 @@ def check(conf_file: Path | None, online: bool) -> None:
     answer, and a model that the vendor does not have are faults. A provider whose plugin cannot list models gets a chat of a few
     tokens, which costs money.
     """
-    from tornado_gate.config import FileFaults, describe
+    from tornado_gate.config import FileFaults
     from tornado_gate.plugins.host import PluginHost
-    from tornado_gate.plugins.path_files import find_path_files
     from tornado_gate.server.process.process import Overrides, check_plugins, load_config
 
     path = find_conf_file(conf_file)
@@ -61,14 +61,21 @@ def check(conf_file: Path | None, online: bool) -> None:
         exit_with_faults(FileFaults(faults, path, config.lines), path, to_stdout=True)
     if online:
         _check_online(snapshot, path)
-    for fault in describe(snapshot.plugins.warnings, path, config.lines):
+    _print_warnings(snapshot, host, path)
+    models, providers = len(config.models), len(snapshot.targets.providers)
+    click.echo(f"{path or 'the built-in configuration'}: valid; {models} models, {providers} providers")
+
+
+def _print_warnings(snapshot: Snapshot, host: PluginHost, path: Path | None) -> None:
+    from tornado_gate.config import describe
+    from tornado_gate.plugins.path_files import find_path_files
+
+    for fault in describe(snapshot.plugins.warnings, path, snapshot.config.lines):
         click.echo(f"warning: {fault}")
     for name, claim in host.foreign_claims.items():
         click.echo(f"warning: plugins.{name}: {claim}")
     for path_file in find_path_files():
         click.echo(f"warning: {path_file.describe()}")
-    models, providers = len(config.models), len(snapshot.targets.providers)
-    click.echo(f"{path or 'the built-in configuration'}: valid; {models} models, {providers} providers")
 
 
 def _check_online(snapshot: Snapshot, path: Path | None) -> None:

@@ -51,23 +51,23 @@ def explain(
       tornado-gate explain gpt-4o
       tornado-gate explain gpt-4o --key nightly      with the permissions of a key
 
-    Nothing is sent, and no server is needed, so circuits and used amounts are those of a gateway that has just started; POST
-    /v1/_explain asks a running one and shows the upstream request. A request that would be refused is exit code 1, with the
-    error's code.
+    Nothing is sent, and no server is needed. Circuits and used amounts are therefore unknown: POST /v1/_explain of a running
+    gateway includes them, and shows the upstream request. If the request would be refused, the exit code is 1, and the error
+    is printed with its code.
     """
     _, config = load(conf_file, data_dir)
     with TemporaryDirectory(prefix="tornado-gate-") as folder:
         try:
-            told = _explain(config, Path(folder), model, key, operation)
+            explanation = _explain(config, Path(folder), model, key, operation)
         except ConfigError as error:
             exit_with_faults(error, config.path)
         except GateError as error:
             exit_with_message(f"{error.status} {error.code or error.type}: {error.message}")
-    click.echo(json.dumps(told, indent=2) if as_json else _format(told))
+    click.echo(json.dumps(explanation, indent=2) if as_json else _format(explanation))
 
 
 def _explain(config: Config, folder: Path, model: str, key: str | None, operation: str | None) -> dict[str, Any]:
-    """Explain with a gate whose files are in `folder`, so that those of the running gateway are not touched."""
+    """Explain with a gate whose files are in `folder`: the running gateway's files stay unchanged."""
     from tornado_gate.accounts.keys import KeyStore, digest_key
     from tornado_gate.pipeline.gate import Gate
     from tornado_gate.plugins.host import PluginHost
@@ -110,7 +110,7 @@ def _find_stored_key(config: Config, key: str) -> tuple[KeyStore, bytes]:
 
 
 async def _ask(gate: Gate, config: Config, model: str, digest: bytes, operation: str | None) -> dict[str, Any]:
-    """Return what explains a request for a model. Raises the GateError that its caller gets."""
+    """Return the explanation of a request for a model. Raises the GateError that its caller gets."""
     from tornado_gate.pipeline.calls import make_question
     from tornado_gate.pipeline.explain import explain_choice
     from tornado_gate.types import Caller
@@ -155,7 +155,7 @@ def _list_wrappers(gate: Gate, config: Config, call: Call) -> list[str]:
 
 
 def _order_targets(targets: list[dict[str, Any]], strategy: str) -> list[dict[str, Any]]:
-    """Return the targets, of a random order those with the largest weight first. Fallbacks remain last."""
+    """Return the targets. In a random order the largest weight comes first. Fallbacks remain last."""
     if strategy != "weighted":
         return targets
     return sorted(
@@ -182,18 +182,18 @@ def _describe_target(gate: Gate, config: Config, target: dict[str, Any], entry: 
     }
 
 
-def _format(told: dict[str, Any]) -> str:
-    lines = [f"{told['model']}: {told['operation']}", f"  entry: models.{told['entry']}"]
-    lines.append(f"  key: {told['key'] or 'any key without a list of models'}")
-    lines.append(f"  order: {told['why']}")
-    for number, target in enumerate(told["targets"], 1):
+def _format(explanation: dict[str, Any]) -> str:
+    lines = [f"{explanation['model']}: {explanation['operation']}", f"  entry: models.{explanation['entry']}"]
+    lines.append(f"  key: {explanation['key'] or 'any key without a list of models'}")
+    lines.append(f"  order: {explanation['why']}")
+    for number, target in enumerate(explanation["targets"], 1):
         address = f" at {target['base_url']}" if target["base_url"] else ""
         role = f"fallback model {target['entry']}" if target["is_fallback"] else f"weight {target['weight']}"
         lines.append(
             f"  {number}. {target['provider']}: {target['model']} ({role}; plugin {target['plugin']}{address})"
         )
-    if told["wrappers"]:
-        lines.append(f"  wrappers and guards: {', '.join(told['wrappers'])}")
-    for bound in told["limits"]:
+    if explanation["wrappers"]:
+        lines.append(f"  wrappers and guards: {', '.join(explanation['wrappers'])}")
+    for bound in explanation["limits"]:
         lines.append(f"  limit of the {bound['subject']} {bound['name']}: {bound['limit']} ({bound['bound']})")
     return "\n".join(lines)

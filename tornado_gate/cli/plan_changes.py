@@ -114,7 +114,7 @@ def _mask(value: Any, *, is_secret: bool) -> Any:
 
 
 class _Effects:
-    """Who is affected by a change: models by their providers, callers by their keys."""
+    """Descriptions of the callers that a change affects: models by their providers, callers by their keys."""
 
     def __init__(self, old: Config, new: Config) -> None:
         self._old = old

@@ -1,4 +1,4 @@
-"""A gateway in a process of its own, with the built-in configuration, a key and a temporary data directory."""
+"""A gateway in a separate process, with the built-in configuration, a key and a temporary data directory."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def start_gateway() -> Iterator[TemporaryGateway]:
 
 
 def _wait_for_start(process: subprocess.Popen[str]) -> TemporaryGateway:
-    """Read the output until the gateway serves. A thread reads the rest, so that the process never waits for a reader."""
+    """Read the output until the gateway serves. A thread reads the rest, so that writing never blocks the process."""
     assert process.stdout is not None
     timer = threading.Timer(START_SECONDS, process.kill)
     timer.start()
