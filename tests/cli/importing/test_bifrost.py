@@ -109,6 +109,17 @@ def test_what_conf_cannot_state_is_reported_with_the_reason() -> None:
     assert [(expected, report) for expected, report in reports if expected not in report] == []
 
 
+def test_a_key_does_not_reach_providers_that_it_does_not_allow() -> None:
+    source = make_source(
+        virtual_keys=[make_key(provider_configs=[{"provider": "openai", "allowed_models": ["gpt-4o"]}])]
+    )
+    source["providers"]["groq"] = {"keys": [{"value": "v", "models": ["gpt-4o"]}]}
+    builder = read_bifrost(source)
+    assert len(builder.models["gpt-4o"]["targets"]) == 2
+    assert builder.keys[0]["models"] == ["openai/gpt-4o"]
+    assert any("gpt-4o: other providers serve it too" in line for line in builder.report.format_lines())
+
+
 def test_azure_deployments_and_model_bounds_are_carried() -> None:
     deployments = {"endpoint": "https://acme.openai.azure.com/", "deployments": {"gpt-4o": "my-deployment"}}
     source = make_source(

@@ -166,6 +166,13 @@ def test_the_address_of_an_upstream_is_the_one_that_litellm_calls() -> None:
         assert list(builder.providers.values()) == [{"plugin": "openai", "api_key": "k", **expected}], address
 
 
+def test_the_address_of_an_azure_resource_is_its_host() -> None:
+    host = "https://openai-gpt-4-test.openai.azure.com"
+    for address in (host, f"{host}/", f"{host}/openai/deployments/x"):
+        builder = read_litellm({"model_list": [make_deployment(model="azure/x", api_base=address)]})
+        assert builder.providers["azure-openai"]["base_url"].rstrip("/") == host
+
+
 def test_an_existing_file_is_replaced_only_when_told(tmp_path: Path) -> None:
     output = tmp_path / "gate.yaml"
     output.write_text("mine", encoding="utf-8")

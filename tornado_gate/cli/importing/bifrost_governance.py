@@ -160,7 +160,16 @@ class GovernanceReader:
         if len({parse_number(config.get("weight")) for config in configs}) > 1:
             text = "targets have the same weights for all keys; set `weight` of the model's targets"
             self._report.lose(f"governance.{where}, weight", text)
-        return list(dict.fromkeys(allowed))
+        providers = {str(config.get("provider")) for config in configs}
+        return [name for name in dict.fromkeys(allowed) if self._may_name(name, providers, where)]
+
+    def _may_name(self, model: str, providers: set[str], where: str) -> bool:
+        """Return whether a key of these providers may use a name. A name without a provider may be served by others too."""
+        others = {name for name, models in self._models.items() if model in models} - providers
+        if others:
+            text = "other providers serve it too, which the key does not allow; name the model with its provider"
+            self._report.lose(f"governance.{where}, {model}", text)
+        return not others
 
     def _check_provider_config(self, config: dict[str, Any], provider: str, where: str, *, empty_is_all: bool) -> None:
         ids = set(list_names(config.get("key_ids")))

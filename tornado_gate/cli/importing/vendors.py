@@ -170,13 +170,14 @@ def choose_address(vendor: SourceVendor, base_url: str) -> dict[str, Any]:
     that is only a host keeps the default, because servers such as vLLM and llama.cpp have their routes below ``/v1``.
     """
     settings: dict[str, Any] = {"base_url": base_url}
-    if vendor.name == "azure-openai" and "/openai" in base_url:
-        settings["base_url"] = base_url.partition("/openai")[0]
+    parts = urlsplit(base_url)
+    if vendor.name == "azure-openai" and parts.path.startswith("/openai"):
+        settings["base_url"] = f"{parts.scheme}://{parts.netloc}"
     if vendor.plugin != "openai" or vendor.name == "azure-openai" or "${" in base_url:
         return settings
     if base_url.rstrip("/") == str(vendor.settings.get("base_url", "")).rstrip("/"):
         return settings
-    path = urlsplit(base_url).path.strip("/")
+    path = parts.path.strip("/")
     if path and not any(part[:1] == "v" and part[1:2].isdigit() for part in path.split("/")):
         settings["version_path"] = ""
     return settings
