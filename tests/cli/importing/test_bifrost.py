@@ -75,7 +75,8 @@ def make_source(**governance: Any) -> dict[str, Any]:
 
 
 def make_key(**values: Any) -> dict[str, Any]:
-    return {"id": "i", "name": "n", "value": "sk-bf-0123456789abcdef", **values}
+    configs = [{"provider": "openai", "allowed_models": ["*"], "key_ids": ["*"]}]
+    return {"id": "i", "name": "n", "value": "sk-bf-0123456789abcdef", "provider_configs": configs, **values}
 
 
 LOSSES: list[tuple[dict[str, Any], str]] = [
@@ -118,6 +119,13 @@ def test_a_key_does_not_reach_providers_that_it_does_not_allow() -> None:
     assert len(builder.models["gpt-4o"]["targets"]) == 2
     assert builder.keys[0]["models"] == ["openai/gpt-4o"]
     assert any("gpt-4o: other providers serve it too" in line for line in builder.report.format_lines())
+
+
+def test_an_empty_list_means_all_in_version_1_only() -> None:
+    source = make_source(virtual_keys=[make_key(provider_configs=[{"provider": "openai"}])])
+    assert read_bifrost(source).keys == []
+    models = read_bifrost({**source, "version": 1}).keys[0]["models"]
+    assert set(models) == {"openai/*", "gpt-4o"}
 
 
 def test_azure_deployments_and_model_bounds_are_carried() -> None:

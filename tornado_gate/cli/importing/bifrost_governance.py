@@ -106,7 +106,8 @@ class GovernanceReader:
             return
         models = self._list_models(key, where, empty_is_all=empty_is_all)
         if models == []:
-            self._report.lose(f"governance.{where}", "it allows no model, and a key without models may use all")
+            text = "it allows no model (an empty list means none, unless the file has version 1), and here it would mean all"
+            self._report.lose(f"governance.{where}", text)
             return
         team, customer = self._teams.get(str(key.get("team_id")), ("", ""))
         customer = customer or str(key.get("customer_id") or "")
@@ -142,7 +143,7 @@ class GovernanceReader:
         """Return the models that a virtual key allows; None for all."""
         configs = list_objects(key.get("provider_configs"))
         if not configs:
-            return None if empty_is_all or "provider_configs" not in key else []
+            return None if empty_is_all else []
         allowed: list[str] = []
         for config in configs:
             provider = str(config.get("provider"))
@@ -153,7 +154,7 @@ class GovernanceReader:
                 continue
             self._check_provider_config(config, provider, where, empty_is_all=empty_is_all)
             names = list_names(config.get("allowed_models"))
-            if "*" in names or (not names and (empty_is_all or "allowed_models" not in config)):
+            if "*" in names or (not names and empty_is_all):
                 allowed += [f"{provider}/*", *self._models[provider]]
             else:
                 allowed += [spelling for model in names for spelling in (f"{provider}/{model}", model)]
