@@ -66,6 +66,7 @@ setup(
     extras_require={
         "postgres": ["psycopg[binary]>=3.2"],
         "redis": ["redis>=5.1"],  # counters of limits for several nodes, in Redis or Valkey
+        "object-store": ["obstore>=0.12,<0.13"],  # files that the gateway serves, in a bucket for several nodes
         "prices": ["genai-prices>=0.2.3"],  # the default prices of models; without it only those of conf
         "test": [
             # docs/matrix.md is complete for these versions of the vendors' SDKs: a newer one may bring fields it does not list.
@@ -89,6 +90,8 @@ setup(
             # pytest-tornado uses hook markers that pytest 10 drops, and imports what setuptools 82 no longer has.
             "pytest>=8.4,<10",
             "pytest-timeout",
+            "moto[server]==5.2.5",  # an emulator of S3
+            "obstore>=0.12,<0.13",
             "llm-comply==0.5.0",  # a newer one may require what is a change of the wire formats
             "pytest-tornado==0.8.1",
             "pytest-xdist",

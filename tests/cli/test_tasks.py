@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from tests.support.gateway import Gateway
 from tests.support.upstream import Upstream, answer
 from tornado_gate.cli import cli
-from tornado_gate.storage.files import MediaStore
+from tornado_gate.storage.media_folder import MediaFolder
 from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord, advance
 from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
@@ -82,7 +82,7 @@ class Desk:
             assert lease is not None
             kept = advance(kept, **changes)
             await (store.finish(kept, lease) if kept.has_ended else store.save(kept, lease))
-            lease.release()
+            await lease.release()
         return kept
 
     def done(self, *, age: float = 0.0, **values: Any) -> TaskRecord:
@@ -92,7 +92,7 @@ class Desk:
 
     def video(self, size: int = 1000) -> VideoFile:
         """A file in the store of videos."""
-        videos = MediaStore(self.data / "videos", secret=b"", evicts=False)
+        videos = MediaFolder(self.data / "videos", secret=b"", evicts=False)
         kept = asyncio.run(videos.put(b"v" * size, "video/mp4"))
         return VideoFile(id=kept.id, media_type="video/mp4", size=size)
 
@@ -311,7 +311,7 @@ def test_whoever_runs_a_task_and_does_not_stop_is_told_of(desk: Desk, monkeypatc
     assert "was requested to stop, but was still running after 0.5 s" in result.stderr
     assert desk.get(record).status == "queued"
     assert desk.json("show", record.id)["cancel_requested"]
-    lease.release()
+    asyncio.run(lease.release())
 
 
 GATEWAY = """

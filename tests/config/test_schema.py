@@ -16,7 +16,17 @@ NO_VALUE = "has no value; give it one, or leave the key out"
 AN_OPERATION = "must be the name of an operation, such as chat: lower-case letters, digits and _"
 ONE_LINE = "must be printable ASCII without line breaks"
 A_HEADER = "must be printable ASCII without spaces and line breaks, because it is sent in a header"
-EMBEDDED = "is not supported by this version, which stores all data below server.data_dir; remove the key"
+A_BUCKET = (
+    "must be the address of a bucket such as s3://bucket/prefix, gs://bucket or az://container, without a user, a query or a "
+    "fragment; leave it out to keep files below data_dir"
+)
+AN_OPTION = "an option must be lower-case letters, digits and _, such as region"
+A_SIGNING_SECRET = "must have 32 characters or more, equal at all nodes; leave it out for a key in the bucket"
+FOR_A_BUCKET = "is for a bucket; set media.store, such as s3://bucket/prefix, or remove the key"
+NEEDS_POSTGRESQL = (
+    "needs a PostgreSQL database, which all nodes share: set database: postgresql://…, or remove this key, because "
+    "the file store has the tasks of one machine"
+)
 
 SERVER = [
     ("host: 5", f"{A_STRING} an integer; put quotes around it"),
@@ -120,8 +130,20 @@ TOP = [
     ("defaults: {Chat: a}", "defaults.Chat", AN_OPERATION),
     ("defaults: {chat: 1}", "defaults.chat", f"{A_STRING} an integer; put quotes around it"),
     ("dialect: french", "dialect", "must be 'contract', 'vendor' or 'auto', not 'french'"),
-    ("tasks: {store: database}", "tasks", EMBEDDED),
-    ("media: {store: s3://b}", "media.store", EMBEDDED),
+    ("tasks: {store: redis}", "tasks.store", "must be 'file' or 'database', not 'redis'"),
+    ("tasks: {store: database}", "tasks.store", NEEDS_POSTGRESQL),
+    ("media: {store: http://h/b}", "media.store", A_BUCKET),
+    ("media: {store: 's3://k:s@b'}", "media.store", A_BUCKET),
+    ("media: {store: s3://bucket, endpoint: host}", "media.endpoint", AN_ADDRESS),
+    ("media: {store: s3://bucket, options: {Region: a}}", "media.options.Region", AN_OPTION),
+    (
+        "media: {store: s3://bucket, options: {region: 5}}",
+        "media.options.region",
+        f"{A_STRING} an integer; put quotes around it",
+    ),
+    ("media: {store: s3://bucket, secret: short}", "media.secret", A_SIGNING_SECRET),
+    ("media: {redirect: true}", "media.redirect", FOR_A_BUCKET),
+    ("media: {options: {region: a}}", "media.options", FOR_A_BUCKET),
     ("media: {max_bytes: 0}", "media.max_bytes", "must be 1 or more, not 0"),
     ("media: {seconds: 0}", "media.seconds", "must be more than 0 and at most 86400 seconds, not 0"),
     ("fetch: {allow_networks: [here]}", "fetch.allow_networks.0", "must be a network such as 10.1.0.0/16 or fd00::/8"),

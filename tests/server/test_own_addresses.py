@@ -15,7 +15,8 @@ from tests.support.gateway import Gateway
 from tests.support.lanes import generated
 from tests.support.scripts import completion
 from tests.support.upstream import Upstream, answer
-from tornado_gate.storage.files import MediaStore, load_media_secret
+from tornado_gate.storage.files import load_media_secret
+from tornado_gate.storage.media_folder import MediaFolder
 
 KEY = "test-key-of-own-addresses"
 CONF = """
@@ -104,7 +105,7 @@ def test_an_own_image_begins_a_video(gateway: Gateway, address: str) -> None:
 
 def test_an_expired_own_address_says_so(gateway: Gateway, address: str) -> None:
     file_id = urlsplit(address).path.rpartition("/")[2]
-    store = MediaStore(gateway.folder / "var" / "media", secret=load_media_secret(gateway.folder / "var"))
+    store = MediaFolder(gateway.folder / "var" / "media", secret=load_media_secret(gateway.folder / "var"))
     expired = edit(gateway, gateway.url + store.sign(file_id, time.time() - 1))
     assert (expired.status_code, expired.json()["error"]["code"]) == (400, "file_expired")
     deleted = edit(gateway, gateway.url + store.sign("0" * 32 + ".png", time.time() + 60))
@@ -118,7 +119,7 @@ def test_an_address_that_the_gateway_has_not_signed_is_fetched_like_any_other(ga
 
 def test_another_kind_of_file_is_no_image(gateway: Gateway, tmp_path: Path) -> None:
     folder = gateway.folder / "var" / "media"
-    store = MediaStore(folder, secret=load_media_secret(gateway.folder / "var"))
+    store = MediaFolder(folder, secret=load_media_secret(gateway.folder / "var"))
     name = "a" * 32 + ".mp3"
     now = time.time()
     (folder / name).write_bytes(b"ID3\x03" + b"\0" * 60)

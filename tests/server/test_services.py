@@ -13,6 +13,7 @@ from tornado_gate.config.model import LimitsConfig, RealtimeConfig, VideosConfig
 from tornado_gate.errors import GateError
 from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.server.services import Services
+from tornado_gate.storage.files import MediaStore
 from tornado_gate.types import Caller, replace
 
 
@@ -31,7 +32,7 @@ async def test_expired_files_are_looked_for(services: Services, monkeypatch: pyt
     async def sweep_videos() -> None:
         swept[1].set()
 
-    monkeypatch.setattr("tornado_gate.server.services.SWEEP_SECONDS", 0.001)
+    monkeypatch.setattr(MediaStore, "sweep_seconds", 0.001)
     monkeypatch.setattr(services.media, "sweep", sweep_media)
     monkeypatch.setattr(services.tasks.files, "sweep", sweep_videos)
     await services.start()

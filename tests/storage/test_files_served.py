@@ -23,28 +23,28 @@ from tornado.web import Application
 from tests.support.served import Ask, error_of
 from tornado_gate.errors import NotFound
 from tornado_gate.pipeline.gate import Gate
-from tornado_gate.server.handlers import files as handlers
-from tornado_gate.server.handlers.files import RangeNotSatisfiable, format_content_disposition, parse_range
+from tornado_gate.server.handlers.files import RangeNotSatisfiable, parse_range
 from tornado_gate.server.handlers.media import MediaHandler
-from tornado_gate.storage import files
-from tornado_gate.storage.files import MediaFile, MediaStore, load_media_secret
+from tornado_gate.storage import files, media_folder
+from tornado_gate.storage.files import MediaFile, format_content_disposition, load_media_secret
+from tornado_gate.storage.media_folder import MediaFolder
 from tornado_gate.types import replace
 
 DATA = bytes(range(256)) * 4
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> MediaStore:
-    return MediaStore(tmp_path / "media", secret=load_media_secret(tmp_path))
+def store(tmp_path: Path) -> MediaFolder:
+    return MediaFolder(tmp_path / "media", secret=load_media_secret(tmp_path))
 
 
 @pytest.fixture
-def app(gate: Gate, store: MediaStore) -> Application:
+def app(gate: Gate, store: MediaFolder) -> Application:
     arguments = {"gate": gate, "store": store}
     return Application([(r"/media/.*", MediaHandler, arguments)], log_function=lambda _handler: None)
 
 
-def address(store: MediaStore, kept: MediaFile) -> str:
+def address(store: MediaFolder, kept: MediaFile) -> str:
     return store.sign(kept.id, time.time() + 60)
 
 
@@ -53,7 +53,7 @@ async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
         yield chunk
 
 
-async def content(store: MediaStore, file_id: str) -> bytes:
+async def content(store: MediaFolder, file_id: str) -> bytes:
     async with store.open_for_reading(file_id) as (_, file):
         return await file.read()
 
@@ -63,7 +63,7 @@ async def content(store: MediaStore, file_id: str) -> bytes:
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("in_pieces", [False, True])
-async def test_a_file_is_served_to_whoever_has_its_address(ask: Ask, store: MediaStore, in_pieces: bool) -> None:
+async def test_a_file_is_served_to_whoever_has_its_address(ask: Ask, store: MediaFolder, in_pieces: bool) -> None:
     given = pieces(DATA[:100], b"", DATA[100:]) if in_pieces else DATA
     kept = await store.put(given, "image/png", "cat.png")
     response = await ask(address(store, kept), headers={"Authorization": None})
@@ -85,7 +85,7 @@ async def test_a_file_is_served_to_whoever_has_its_address(ask: Ask, store: Medi
 
 
 @pytest.mark.gen_test
-async def test_head_tells_the_size_and_sends_nothing(ask: Ask, store: MediaStore) -> None:
+async def test_head_tells_the_size_and_sends_nothing(ask: Ask, store: MediaFolder) -> None:
     path = address(store, await store.put(DATA, "video/mp4"))
     response = await ask(path, method="HEAD", headers={"Range": "bytes=0-1"})
     assert (response.code, response.body) == (200, b"")
@@ -93,7 +93,7 @@ async def test_head_tells_the_size_and_sends_nothing(ask: Ask, store: MediaStore
 
 
 @pytest.mark.gen_test
-async def test_a_large_and_an_empty_file_come_whole(ask: Ask, store: MediaStore) -> None:
+async def test_a_large_and_an_empty_file_come_whole(ask: Ask, store: MediaFolder) -> None:
     for data in (os.urandom(3_000_001), b""):
         response = await ask(address(store, await store.put(data, "video/mp4")))
         assert (response.code, response.body) == (200, data)
@@ -101,7 +101,7 @@ async def test_a_large_and_an_empty_file_come_whole(ask: Ask, store: MediaStore)
 
 @pytest.mark.gen_test
 async def test_a_request_is_logged_without_its_signature(
-    ask: Ask, store: MediaStore, caplog: pytest.LogCaptureFixture
+    ask: Ask, store: MediaFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     kept = await store.put(DATA, "image/png")
@@ -139,7 +139,7 @@ RANGES = [
 @pytest.mark.gen_test
 @pytest.mark.parametrize(("given", "expected"), RANGES)
 async def test_a_range_gives_a_part(
-    ask: Ask, store: MediaStore, given: str, expected: tuple[int, bytes | None, str | None]
+    ask: Ask, store: MediaFolder, given: str, expected: tuple[int, bytes | None, str | None]
 ) -> None:
     path = address(store, await store.put(DATA, "video/mp4"))
     response = await ask(path, headers={"Range": given.encode().decode("latin-1")})
@@ -160,7 +160,7 @@ def test_an_empty_file_has_no_range() -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_part_is_given_only_of_the_version_that_is_asked_for(ask: Ask, store: MediaStore) -> None:
+async def test_a_part_is_given_only_of_the_version_that_is_asked_for(ask: Ask, store: MediaFolder) -> None:
     kept = await store.put(DATA, "video/mp4")
     path = address(store, kept)
     whole = await ask(path)
@@ -172,7 +172,7 @@ async def test_a_part_is_given_only_of_the_version_that_is_asked_for(ask: Ask, s
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_what_a_client_has_is_not_sent_again(ask: Ask, store: MediaStore, method: str) -> None:
+async def test_what_a_client_has_is_not_sent_again(ask: Ask, store: MediaFolder, method: str) -> None:
     kept = await store.put(DATA, "video/mp4")
     path, tag = address(store, kept), f'"{kept.id}"'
     for given in (tag, f"W/{tag}", f'"a", {tag}', "*"):
@@ -202,7 +202,7 @@ def test_a_name_is_safe_in_a_header(media_type: str, name: str, expected: str) -
 
 
 @pytest.mark.gen_test
-async def test_a_name_or_a_type_with_a_line_end_puts_nothing_in_the_answer(ask: Ask, store: MediaStore) -> None:
+async def test_a_name_or_a_type_with_a_line_end_puts_nothing_in_the_answer(ask: Ask, store: MediaFolder) -> None:
     kept = await store.put(DATA, "text/html\r\nX-Injected: 1", "/etc/a\r\nX-Injected: 1\\" + "a" * 500)
     response = await ask(address(store, kept))
     assert "X-Injected" not in response.headers
@@ -219,7 +219,7 @@ def same_404(response: HTTPResponse) -> bool:
 
 
 @pytest.mark.gen_test
-async def test_an_address_that_was_tampered_with_is_as_good_as_none(ask: Ask, store: MediaStore) -> None:
+async def test_an_address_that_was_tampered_with_is_as_good_as_none(ask: Ask, store: MediaFolder) -> None:
     kept, second = await store.put(DATA, "image/png"), await store.put(DATA, "image/png")
     path = address(store, kept)
     plain, _, query = path.partition("?")
@@ -235,7 +235,7 @@ async def test_an_address_that_was_tampered_with_is_as_good_as_none(ask: Ask, st
         f"{plain}?expires=9999999999&signature={signature}",
         f"{plain}?{expires}&signature={signature.upper()}",
         f"/media/{second.id}?{query}",
-        MediaStore(store.folder, secret=b"another").sign(kept.id, time.time() + 60),
+        MediaFolder(store.folder, secret=b"another").sign(kept.id, time.time() + 60),
         store.sign(kept.id, time.time() - 1),
         store.sign("0" * 32 + ".png", time.time() + 60),
         *(f"{plain}?{expires}&signature={other}" for other in flipped),
@@ -248,7 +248,7 @@ async def test_an_address_that_was_tampered_with_is_as_good_as_none(ask: Ask, st
 
 @pytest.mark.gen_test
 async def test_nothing_outside_the_folder_is_served_even_when_signed(
-    ask: Ask, store: MediaStore, tmp_path: Path
+    ask: Ask, store: MediaFolder, tmp_path: Path
 ) -> None:
     kept = await store.put(DATA, "image/png")
     (tmp_path / "outside.txt").write_text("secret")
@@ -291,9 +291,9 @@ def test_a_secret_that_cannot_be_kept_lasts_as_long_as_the_process(
 
 
 @pytest.mark.gen_test
-async def test_half_a_file_never_looks_whole(ask: Ask, store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_half_a_file_never_looks_whole(ask: Ask, store: MediaFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = await store.put(DATA * 100, "image/png")
-    monkeypatch.setattr(handlers, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(media_folder, "CHUNK_BYTES", 1000)
     flush = MediaHandler.flush
 
     def cut(handler: MediaHandler, include_footers: bool = False) -> Any:
@@ -315,7 +315,7 @@ async def begin(path: str, port: int) -> IOStream:
 
 @pytest.mark.gen_test
 async def test_a_slow_reader_holds_up_the_disk_and_a_stalled_one_is_left(
-    gate: Gate, store: MediaStore, http_server: HTTPServer, http_port: int, monkeypatch: pytest.MonkeyPatch
+    gate: Gate, store: MediaFolder, http_server: HTTPServer, http_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = gate.snapshot.config
     server = replace(config.server, stalled_reader_seconds=0.2)
@@ -333,7 +333,7 @@ async def test_a_slow_reader_holds_up_the_disk_and_a_stalled_one_is_left(
 
 @pytest.mark.gen_test
 async def test_a_reader_who_leaves_lets_go_of_the_file(
-    gate: Gate, store: MediaStore, http_server: HTTPServer, http_port: int
+    gate: Gate, store: MediaFolder, http_server: HTTPServer, http_port: int
 ) -> None:
     kept = await store.put(bytes(60_000_000), "video/mp4")
     stream = await begin(address(store, kept), http_port)

@@ -25,6 +25,7 @@ from tests.support.people import accounts, administrator, cheap_hashes
 from tests.support.process import Child
 from tests.support.served import app, ask, fake, gate, http_server, services
 from tests.support.upstream import Upstream
+from tornado_gate.ledger import ledger
 
 LOOPBACK = "127.0.0.1,localhost"
 
@@ -42,6 +43,14 @@ __all__ += [
 ]
 __all__ += ["accounts", "administrator", "cheap_hashes"]
 __all__ += ["aimock", "close_key_stores", "environment_of_children", "start_gateway", "upstream", "upstream_process"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_ledger() -> Iterator[None]:
+    """On a busy machine a write takes longer than a database may hang: then its rows would be on the disk for a while."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "HANG_SECONDS", 30.0)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -65,8 +65,8 @@ def test_one_process_at_a_time_has_a_lock_and_a_killed_one_has_none(
         assert disk.try_lock(path) is None
     held = disk.try_lock(path)
     assert held is not None
-    held.release()
-    held.release()
+    held.unlock()
+    held.unlock()
     assert count_descriptors(disk) == before
 
 
@@ -76,7 +76,7 @@ def test_a_lock_is_free_after_a_failure_under_it(disk: Disk) -> None:
         raise KeyError
     held = disk.try_lock(path)
     assert held is not None
-    held.release()
+    held.unlock()
     assert count_descriptors(disk) == before
 
 
@@ -98,7 +98,7 @@ def test_a_file_that_was_replaced_while_it_was_opened_is_not_locked(
     assert count_descriptors(disk) == before
     held = disk.try_lock(path)
     assert held is not None
-    held.release()
+    held.unlock()
 
 
 def test_a_missing_file_is_locked_only_if_it_may_be_made(disk: Disk) -> None:
@@ -226,10 +226,10 @@ def test_a_fork_lets_go_of_the_locks_of_its_parent_without_releasing_them(disk: 
     if not pid:
         status = 1
         try:
-            held.release()
+            held.unlock()
             status = 0 if disk.try_lock(path) is None else 2
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert disk.try_lock(path) is None
-    held.release()
+    held.unlock()

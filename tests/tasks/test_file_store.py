@@ -60,7 +60,7 @@ async def everything(store: FileTaskStore) -> FileTaskStore:
     await end(store, await store.create(a_task(), None))
     slot = await store.acquire_slot(store.digest("studio"), 1)
     assert slot is not None
-    slot.release()
+    await slot.release()
     return store
 
 
@@ -153,7 +153,7 @@ async def test_a_record_that_is_replaced_is_durable_before_and_after_it_has_its_
     steps.clear()
     await store.save(replace(made, progress=5), lease)
     assert steps == ["part", "named", "folder"]
-    lease.release()
+    await lease.release()
 
 
 # Damage
@@ -418,7 +418,7 @@ async def test_a_record_that_cannot_be_saved_stays_as_it_was(
         assert await store.get(made.id) == made
         assert not [name for name in files(store) if name.startswith("tmp/")]
     await store.save(replace(made, progress=50), lease)
-    lease.release()
+    await lease.release()
     assert (await store.get(made.id)).progress == 50
 
 
@@ -481,7 +481,7 @@ async def test_a_lock_that_nobody_lets_go_of_does_not_hold_a_thread_for_ever(
     with held, pytest.raises(MediaUnavailable):
         await store.save(made, lease)
     await store.save(made, lease)
-    lease.release()
+    await lease.release()
 
 
 # What is left behind
@@ -513,7 +513,7 @@ async def test_what_is_young_or_in_somebodys_hands_is_not_swept(
     monkeypatch.setattr(file_disk, "LEFT_SECONDS", -1.0)
     await store.sweep(time.time())
     assert files(store) == [f"tmp/{part.path.name}"]
-    part.release()
+    part.unlock()
     await store.sweep(time.time())
     assert files(store) == []
 
@@ -654,7 +654,7 @@ async def test_a_change_is_finished_though_its_caller_is_cancelled_and_closing_w
     await store.close()
     assert (await FileTaskStore(store.disk.root).get(made.id)).progress == 50
     assert not [name for name in files(store) if name.startswith("tmp/")]
-    lease.release()
+    await lease.release()
 
 
 @pytest.mark.gen_test
@@ -688,9 +688,9 @@ async def test_a_fork_does_not_keep_a_lease_alive(store: FileTaskStore) -> None:
         os._exit(0)
     assert os.read(tells, 1) == b"1"
     assert await twin.acquire_lease(made.id) is None, "what the child closes stays locked"
-    lease.release()
+    await lease.release()
     other = await leased(twin, made.id)
-    other.release()
+    await other.release()
     os.write(keeps, b"1")
     await asyncio.to_thread(os.waitpid, child, 0)
 

@@ -26,11 +26,13 @@ from tornado_gate.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from tornado_gate.storage.files import MediaFull, MediaStore
+from tornado_gate.storage.files import MediaFull
+from tornado_gate.storage.media_folder import MediaFolder
 from tornado_gate.tasks import run as running
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord
+from tornado_gate.tasks.store import LeaseLost
 from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.types import UpstreamResponse, VideoOperation, VideoRequest, replace
 
@@ -132,7 +134,7 @@ class World:
     hook: Hook = field(default_factory=Hook)
 
     def __post_init__(self) -> None:
-        self.files = MediaStore(self.folder / "videos", secret=b"s" * 32, evicts=False)
+        self.files = MediaFolder(self.folder / "videos", secret=b"s" * 32, evicts=False)
         self.store = FileTaskStore(self.folder / "tasks")
         self.engine = TaskEngine(self.store, self.files, self.upstream, self.rules, self.hook)
         self.seen: list[TaskRecord] = []
@@ -530,29 +532,29 @@ def test_a_task_that_only_owes_its_webhook_leaves_its_place_to_others(tmp_path: 
 
 
 def test_a_finished_video_waits_for_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put, tries = MediaStore.put, iter([True, True])
+    put, tries = MediaFolder.put, iter([True, True])
 
-    async def full(self: MediaStore, *arguments: Any, account: str) -> Any:
+    async def full(self: MediaFolder, *arguments: Any, account: str) -> Any:
         assert account == "a"
         if next(tries, None):
             raise MediaFull("full")
         return await put(self, *arguments, account=account)
 
-    monkeypatch.setattr(MediaStore, "put", full)
+    monkeypatch.setattr(MediaFolder, "put", full)
     assert outcome(tmp_path, Upstream()).status == "completed"
 
 
 def test_a_video_that_waits_for_room_leaves_its_slot_to_other_accounts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put, has_room = MediaStore.put, asyncio.Event()
+    put, has_room = MediaFolder.put, asyncio.Event()
 
-    async def full_for_one(self: MediaStore, *arguments: Any, account: str) -> Any:
+    async def full_for_one(self: MediaFolder, *arguments: Any, account: str) -> Any:
         if account == "full" and not has_room.is_set():
             raise MediaFull("full")
         return await put(self, *arguments, account=account)
 
-    monkeypatch.setattr(MediaStore, "put", full_for_one)
+    monkeypatch.setattr(MediaFolder, "put", full_for_one)
 
     async def test(world: World) -> None:
         waiting = await world.task(account="full")
@@ -571,16 +573,16 @@ def test_a_video_that_had_no_room_is_not_downloaded_again_before_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, announced: bool
 ) -> None:
     """Each attempt would transfer all of it."""
-    make_room, refusals = MediaStore.make_room, asyncio.Queue[GateError]()
+    make_room, refusals = MediaFolder.make_room, asyncio.Queue[GateError]()
 
-    async def note_refusal(self: MediaStore, size: int, *, account: str) -> None:
+    async def note_refusal(self: MediaFolder, size: int, *, account: str) -> None:
         try:
             await make_room(self, size, account=account)
         except MediaFull as error:
             refusals.put_nowait(error)
             raise
 
-    monkeypatch.setattr(MediaStore, "make_room", note_refusal)
+    monkeypatch.setattr(MediaFolder, "make_room", note_refusal)
     upstream = Upstream()
     if announced:
         upstream.headers["content-length"] = str(len(MP4))
@@ -601,10 +603,10 @@ def test_a_video_that_had_no_room_is_not_downloaded_again_before_there_is_room(
 
 
 def test_a_video_that_never_had_room_fails_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def full(self: MediaStore, *_: Any, **__: Any) -> Any:
+    async def full(self: MediaFolder, *_: Any, **__: Any) -> Any:
         raise MediaFull("full")
 
-    monkeypatch.setattr(MediaStore, "make_room", full)
+    monkeypatch.setattr(MediaFolder, "make_room", full)
     upstream = Upstream(headers={"content-length": str(len(MP4))})
     ended = outcome(tmp_path, upstream, rules=replace(RULES, task_seconds=0.3))
     assert (ended.status, ended.error_code) == ("failed", "task_timeout")
@@ -655,6 +657,31 @@ def test_a_store_that_cannot_be_written_for_a_while_loses_nothing_and_asks_nobod
     ended = outcome(tmp_path, upstream)
     assert ended.status == "completed"
     assert len(upstream.begun) == 1
+
+
+def test_a_run_whose_lease_has_ended_neither_begins_the_work_nor_records_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another process may have begun it. The run that follows asks the upstream first."""
+    lost, used = iter([True, False, True, False]), list[TaskRecord]()
+
+    async def check_lease(self: FileTaskStore, lease: Any) -> None:
+        if next(lost, False):
+            raise LeaseLost
+
+    async def test(world: World) -> TaskRecord:
+        world.engine.on_usage = used.append
+        made = await world.task()
+        world.engine.wake()
+        return await world.ended(made)
+
+    monkeypatch.setattr(FileTaskStore, "check_lease", check_lease)
+    upstream = Upstream(polls=[VideoOperation(status="lost"), DONE])
+    ended = lived(tmp_path, upstream, test)
+    assert ended.status == "completed"
+    assert len(upstream.begun) == len(used) == 1
+    assert caplog.text.count("stops here") == 2
+    assert upstream.polled[0] is None
 
 
 def test_a_task_of_another_life_is_not_found(tmp_path: Path) -> None:

@@ -6,13 +6,17 @@ import asyncio
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tornado.ioloop import IOLoop
 
+from tests.support.databases import empty
+from tornado_gate.database.engine import Database
 from tornado_gate.errors import InvalidField, NotFound, RateLimited
+from tornado_gate.tasks.database_store import DatabaseTaskStore
 from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.queues import TaskQueues
 from tornado_gate.tasks.record import TaskRecord, advance
@@ -59,7 +63,7 @@ async def end(store: TaskStore, record: TaskRecord, **changes: Any) -> TaskRecor
     values = {"step": "done", "status": "completed", "progress": 100, "expires_at": time.time() + 60, **changes}
     record = advance(record, **values)
     await store.finish(record, lease)
-    lease.release()
+    await lease.release()
     return record
 
 
@@ -76,9 +80,9 @@ async def waiting(store: TaskStore) -> WaitingTasks:
     return TaskQueues(await store.list_active()).group_waiting(())[store.digest("studio")]
 
 
-def release(turn: Turn) -> None:
-    turn.lease.release()
-    turn.slot.release()
+async def release(turn: Turn) -> None:
+    await turn.lease.release()
+    await turn.slot.release()
 
 
 class StoreContract:
@@ -202,19 +206,19 @@ class StoreContract:
         assert (lease.task_id, lease.is_held) == (made.id, True)
         assert await store.acquire_lease(made.id) is None
         assert await twin.acquire_lease(made.id) is None
-        lease.release()
-        lease.release()
+        await lease.release()
+        await lease.release()
         assert not lease.is_held
         other = await leased(twin, made.id)
         assert await store.acquire_lease(made.id) is None
-        other.release()
+        await other.release()
 
     @pytest.mark.gen_test
     async def test_many_ask_for_one_lease_and_one_gets_it(self, store: TaskStore, twin: TaskStore) -> None:
         made = await store.create(a_task(), None)
         asked = await asyncio.gather(*((store, twin)[turn % 2].acquire_lease(made.id) for turn in range(20)))
         (lease,) = [lease for lease in asked if lease is not None]
-        lease.release()
+        await lease.release()
 
     @pytest.mark.gen_test
     async def test_a_task_that_has_ended_or_never_was_has_no_lease(self, store: TaskStore, twin: TaskStore) -> None:
@@ -238,7 +242,7 @@ class StoreContract:
         async with asyncio.timeout(10):
             while (lease := await twin.acquire_lease(made.id)) is None:
                 pass
-        lease.release()
+        await lease.release()
 
     # Changing
 
@@ -250,7 +254,7 @@ class StoreContract:
             record = replace(made, step="running", progress=progress, operation={"name": "o"})
             await store.save(record, lease)
             assert await twin.get(made.id) == record
-        lease.release()
+        await lease.release()
 
     @pytest.mark.gen_test
     async def test_nothing_is_saved_without_the_tasks_own_lease(self, store: TaskStore) -> None:
@@ -259,7 +263,7 @@ class StoreContract:
         for attempt in (store.save, store.finish):
             with pytest.raises(ValueError, match="lease"):
                 await attempt(replace(made, step="done"), lease)
-        lease.release()
+        await lease.release()
         with pytest.raises(ValueError, match="lease"):
             await store.save(replace(other, progress=3), lease)
         assert await store.get(other.id) == other
@@ -271,7 +275,7 @@ class StoreContract:
         with pytest.raises(ValueError, match="not ended"):
             await store.finish(made, lease)
         assert len(await store.list_active()) == 1
-        lease.release()
+        await lease.release()
 
     @pytest.mark.gen_test
     async def test_what_has_ended_is_active_no_more_and_may_end_again(self, store: TaskStore, twin: TaskStore) -> None:
@@ -280,7 +284,7 @@ class StoreContract:
         ended = replace(made, step="done", status="completed", expires_at=time.time() + 60)
         for _ in range(2):
             await store.finish(ended, lease)
-        lease.release()
+        await lease.release()
         assert await twin.list_active() == []
         assert await twin.count_active("acme") == 0
         assert await twin.get(made.id) == ended
@@ -295,7 +299,7 @@ class StoreContract:
         for attempt, record in ((store.save, made), (store.finish, replace(made, step="done", expires_at=1.0))):
             with pytest.raises(NotFound):
                 await attempt(record, lease)
-        lease.release()
+        await lease.release()
         assert await is_gone(store, made.id)
         assert await store.list_active() == []
         assert await store.sweep(time.time()) == []
@@ -396,7 +400,7 @@ class StoreContract:
         assert [record.id for record in (await store.list("acme", ids[1], 9, "asc")).records] == ids[2:]
         assert [task.id for task in await store.list_active()] == [ids[2], ids[3], ids[0], ids[1], ids[4]]
         lease = await leased(store, ids[2])
-        lease.release()
+        await lease.release()
 
     @pytest.mark.gen_test
     @pytest.mark.parametrize("limit", [1, 3, 100])
@@ -477,7 +481,7 @@ class StoreContract:
         lease = await leased(store, made.id)
         for expires in (1000.0, 9000.0):
             await store.finish(replace(made, step="done", status="failed", expires_at=expires), lease)
-        lease.release()
+        await lease.release()
         assert await store.sweep(2000.0) == []
         assert await store.sweep(9000.0) == [made.id]
 
@@ -497,13 +501,13 @@ class StoreContract:
         assert len(taken) == 3
         elsewhere = await store.acquire_slot(other, 1)
         assert elsewhere is not None
-        taken[1].release()
-        taken[1].release()
+        await taken[1].release()
+        await taken[1].release()
         again = await twin.acquire_slot(studio, 3)
         assert again is not None
         assert await store.acquire_slot(studio, 3) is None
         for slot in (*taken, again, elsewhere):
-            slot.release()
+            await slot.release()
         assert await store.acquire_slot(studio, 0) is None
 
     @pytest.mark.gen_test
@@ -531,7 +535,7 @@ class StoreContract:
         assert order == [large[0], small[0], made["late"][0], large[1], small[1], *large[2:]]
         assert await store.acquire_turn(studio, 20, await waiting(store)) is None
         for turn in turns:
-            release(turn)
+            await release(turn)
 
     @pytest.mark.gen_test
     async def test_an_account_gets_every_other_turn_beside_one_with_a_long_queue(
@@ -548,7 +552,7 @@ class StoreContract:
             assert turn is not None
             assert await store.acquire_turn(studio, 1, await waiting(store)) is None, "there is one slot"
             started.append(turn.task.account)
-            release(turn)
+            await release(turn)
             await end(store, await store.get(turn.task.id))
             if turn.task.id == one.id:
                 one = await store.create(a_task(account="one"), None)
@@ -563,7 +567,7 @@ class StoreContract:
         assert await store.acquire_turn(studio, 1, {missing.account: deque([missing])}) is None
         slot = await store.acquire_slot(studio, 1)
         assert slot is not None
-        slot.release()
+        await slot.release()
 
     # Limits
 
@@ -598,6 +602,25 @@ class StoreContract:
         await store.open()
         await store.open()
         assert [task.id for task in await store.list_active()] == [made.id]
+
+
+class TestDatabaseTaskStore(StoreContract):
+    @pytest.fixture
+    def address(self, migrated_postgres: str) -> str:
+        empty(migrated_postgres)
+        return migrated_postgres
+
+    @pytest.fixture
+    def store(self, address: str, tmp_path: Path, io_loop: IOLoop) -> Iterator[TaskStore]:
+        opened = DatabaseTaskStore(Database(tmp_path, address))
+        yield opened
+        io_loop.run_sync(opened.close)
+
+    @pytest.fixture
+    def twin(self, address: str, tmp_path: Path, io_loop: IOLoop) -> Iterator[TaskStore]:
+        opened = DatabaseTaskStore(Database(tmp_path, address))
+        yield opened
+        io_loop.run_sync(opened.close)
 
 
 class TestFileTaskStore(StoreContract):

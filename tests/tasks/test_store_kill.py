@@ -144,7 +144,7 @@ async def clean(store: FileTaskStore) -> None:
     assert [task.id for task in await store.list_active()] == [NEIGHBOUR]
     assert (await store.list("acme", "", 9, "asc")).records == (neighbour,)
     assert await store.create(a_task(), None, "neighbour") == neighbour
-    (await leased(store, NEIGHBOUR)).release()
+    await (await leased(store, NEIGHBOUR)).release()
 
 
 @pytest.mark.qa
@@ -158,7 +158,7 @@ async def test_a_process_killed_while_it_makes_a_task_has_made_it_whole_or_not_a
         lease = await store.acquire_lease(TASK)
         assert (lease is not None) == made[-1], "it is run exactly when it is there"
         if lease is not None:
-            lease.release()
+            await lease.release()
             image = await store.find_image(TASK)
             assert image is not None
             assert await image.read() == IMAGE
@@ -176,7 +176,7 @@ async def test_a_process_killed_while_it_makes_a_task_has_made_it_whole_or_not_a
 async def is_runnable(store: FileTaskStore, task_id: str) -> bool:
     lease = await store.acquire_lease(task_id)
     if lease is not None:
-        lease.release()
+        await lease.release()
     return lease is not None
 
 
@@ -189,7 +189,7 @@ async def test_a_process_killed_while_it_saves_leaves_the_old_record_or_the_new(
         seen.append(record.progress)
         lease = await leased(store, TASK)
         await store.save(replace(record, progress=60), lease)
-        lease.release()
+        await lease.release()
         assert (await store.get(TASK)).progress == 60
         await store.delete(TASK)
         await clean(store)
@@ -267,10 +267,10 @@ async def test_a_lease_and_a_slot_end_with_their_process_at_once(tmp_path: Path)
     assert await store.acquire_lease(TASK) is None
     assert await store.acquire_slot(store.digest("studio"), 1) is None
     child.kill()
-    (await leased(store, TASK)).release()
+    await (await leased(store, TASK)).release()
     slot = await store.acquire_slot(store.digest("studio"), 1)
     assert slot is not None
-    slot.release()
+    await slot.release()
 
 
 FORKED = COMMON + textwrap.dedent(
@@ -362,7 +362,7 @@ RUNNERS = FORKED + textwrap.dedent(
                     os.kill(os.getpid(), signal.SIGKILL)
                 done = replace(record, step="done", status="completed", expires_at=EXPIRES)
                 await store.finish(done, lease)
-                lease.release()
+                await lease.release()
 
     forked(4, work)
     """

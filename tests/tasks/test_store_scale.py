@@ -142,7 +142,7 @@ async def test_one_task_is_found_without_a_look_at_any_folder(
     record = await store.get(ids[0])
     lease = await leased(store, record.id)
     await store.save(record, lease)
-    lease.release()
+    await lease.release()
     await store.list("acme", ids[50], 20, "desc")
     made = await store.create(a_task(account="new"), None, "key")
     await store.request_cancel(made.id)

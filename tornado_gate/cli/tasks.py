@@ -6,9 +6,9 @@ import asyncio
 import heapq
 import json
 import os
-import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -28,8 +28,9 @@ from tornado_gate.server.process.command_name import get_command_name
 
 if TYPE_CHECKING:
     from tornado_gate.config.model import Config
-    from tornado_gate.tasks.file_store import FileTaskStore
+    from tornado_gate.storage.files import MediaStore
     from tornado_gate.tasks.record import TaskRecord
+    from tornado_gate.tasks.store import TaskStore
 
 T = TypeVar("T")
 
@@ -40,8 +41,6 @@ SERVER_PICK_UP_SECONDS = 3.0
 """The seconds for which `cancel` leaves a task without a lease to the servers, which can also cancel it at the upstream."""
 POLL_SECONDS = 0.1
 
-_SHARD = re.compile(r"[0-9a-f]{2}", re.ASCII)
-
 
 class TaskCommandError(Exception):
     """The command cannot be executed. The message names the cause."""
@@ -49,9 +48,10 @@ class TaskCommandError(Exception):
 
 @click.group(short_help="List, show, cancel and remove video tasks.")
 def tasks() -> None:
-    """List, show, cancel and remove video tasks of all accounts in the data directory, with or without a running server.
+    """List, show, cancel and remove video tasks of all accounts, with or without a running server.
 
-    Run these commands as the user that the server runs as.
+    The tasks are in the data directory, or with `tasks: {store: database}` in the database, for all nodes. Run these commands as
+    the user that the server runs as.
     """
 
 
@@ -59,11 +59,12 @@ tasks.add_command(webhook_secret)
 
 
 def _run_with_store(
-    conf_file: Path | None, data_dir: Path | None, work: Callable[[FileTaskStore, Config], Awaitable[T]]
+    conf_file: Path | None, data_dir: Path | None, work: Callable[[TaskStore, Config], Awaitable[T]]
 ) -> T:
     """Return the result of `work`. Exits with a message if it fails. Creates no folder if there were never any tasks."""
-    from tornado_gate.errors import GateError
-    from tornado_gate.tasks.file_store import FileTaskStore
+    from tornado_gate.errors import ConfigError, GateError
+    from tornado_gate.tasks.opening import make_task_store
+    from tornado_gate.tasks.store import LeaseLost
 
     _, config = load(conf_file, data_dir)
     folder = config.server.data_dir / "tasks"
@@ -72,8 +73,8 @@ def _run_with_store(
         protect_storage(config)
 
     async def main() -> T:
-        store = FileTaskStore(folder)
-        if has_tasks:
+        store = make_task_store(config)
+        if has_tasks or store.is_shared:
             await store.open()
         try:
             return await work(store, config)
@@ -84,11 +85,15 @@ def _run_with_store(
         return asyncio.run(main())
     except GateError as error:
         exit_with_message(error.message)
+    except ConfigError as error:  # the library of media.store is not installed
+        exit_with_message(str(error))
     except TaskCommandError as error:
         exit_with_message(str(error))
+    except LeaseLost:
+        exit_with_message("a server has just taken the task; run the command again.")
 
 
-async def _load_task(store: FileTaskStore, task_id: str) -> TaskRecord:
+async def _load_task(store: TaskStore, task_id: str) -> TaskRecord:
     from tornado_gate.errors import NotFound
 
     try:
@@ -96,34 +101,6 @@ async def _load_task(store: FileTaskStore, task_id: str) -> TaskRecord:
     except NotFound:
         message = f"there is no task with the ID '{escape_unprintable(task_id)}', or it has expired"
         raise TaskCommandError(f"{message}; `{get_command_name()} tasks list` lists all tasks.") from None
-
-
-async def scan(store: FileTaskStore) -> AsyncIterator[TaskRecord]:
-    """Yield every readable record, in no order. Reads all records: for commands, not for servers."""
-    from tornado_gate.errors import NotFound
-    from tornado_gate.storage.files import MediaUnavailable
-    from tornado_gate.tasks.file_index import ID
-    from tornado_gate.tasks.record import RecordNewer
-
-    def names(folder: str) -> list[str]:
-        with store.disk.map_errors():
-            try:
-                return store.disk.names(folder)
-            except NotADirectoryError:
-                return []
-
-    for shard in filter(_SHARD.fullmatch, await asyncio.to_thread(names, "records")):
-        for name in await asyncio.to_thread(names, f"records/{shard}"):
-            task_id = name.removesuffix(".json")
-            if not ID.fullmatch(task_id):
-                continue
-            try:
-                yield await store.get(task_id)
-            except NotFound:  # it was just deleted, or is damaged (which is logged)
-                continue
-            except MediaUnavailable as error:
-                if not isinstance(error.__cause__, RecordNewer):
-                    raise
 
 
 # list
@@ -147,7 +124,7 @@ def list_tasks(
       tornado-gate tasks list --status failed --limit 10
     """
 
-    async def work(store: FileTaskStore, _config: Config) -> tuple[list[TaskRecord], bool]:
+    async def work(store: TaskStore, _config: Config) -> tuple[list[TaskRecord], bool]:
         if account is not None:
             return await _list_account_tasks(store, account, status, limit)
         return await _list_all_tasks(store, status, limit)
@@ -165,7 +142,7 @@ def list_tasks(
 
 
 async def _list_account_tasks(
-    store: FileTaskStore, account: str, status: str | None, limit: int
+    store: TaskStore, account: str, status: str | None, limit: int
 ) -> tuple[list[TaskRecord], bool]:
     """Return the newest tasks of an account, and whether there are more. With `status`, all tasks are read."""
     page = await store.list(account, "", limit if status is None else 10**9, "desc")
@@ -173,13 +150,13 @@ async def _list_account_tasks(
     return sort_active_first(records[:limit]), page.has_more or len(records) > limit
 
 
-async def _list_all_tasks(store: FileTaskStore, status: str | None, limit: int) -> tuple[list[TaskRecord], bool]:
+async def _list_all_tasks(store: TaskStore, status: str | None, limit: int) -> tuple[list[TaskRecord], bool]:
     """Return the first tasks of the list, of all accounts, and whether there are more. Other tasks are not kept in
     memory.
     """
     best: list[tuple[bool, int, str, TaskRecord]] = []
     has_more = False
-    async for record in scan(store):
+    async for record in store.scan():
         if status not in (None, record.status):
             continue
         entry = (record.status not in ENDED_STATUSES, record.created_ns, record.id, record)
@@ -209,11 +186,11 @@ def show(conf_file: Path | None, data_dir: Path | None, id_: str, prompt: bool, 
       tornado-gate tasks show video_0123456789abcdef0123456789abcdef
     """
 
-    async def work(store: FileTaskStore, config: Config) -> dict[str, Any]:
+    async def work(store: TaskStore, config: Config) -> dict[str, Any]:
         record = await _load_task(store, id_)
-        return describe_task_fully(
-            record, config.server.data_dir / "videos", await store.is_cancel_requested(id_), prompt
-        )
+        async with open_video_store(config) as videos:
+            stored = {file.id for file in record.files if await videos.measure_file(file.id) is not None}
+        return describe_task_fully(record, videos.location, stored, await store.is_cancel_requested(id_), prompt)
 
     description = _run_with_store(conf_file, data_dir, work)
     if as_json:
@@ -252,7 +229,7 @@ def cancel(conf_file: Path | None, data_dir: Path | None, id_: str) -> None:
         )
 
 
-async def _cancel_task(store: FileTaskStore, config: Config, task_id: str) -> tuple[TaskRecord, bool]:
+async def _cancel_task(store: TaskStore, config: Config, task_id: str) -> tuple[TaskRecord, bool]:
     """Return the record of the ended task, and whether the upstream may not have been notified."""
     record = await _load_task(store, task_id)
     if record.status in ENDED_STATUSES:
@@ -267,7 +244,7 @@ async def _cancel_task(store: FileTaskStore, config: Config, task_id: str) -> tu
             try:
                 return await _end_task(store, config, await _load_task(store, task_id), lease)
             finally:
-                lease.release()
+                await lease.release()
         if ours:  # a server has just taken it
             ours = False
             await store.request_cancel(task_id)
@@ -281,13 +258,13 @@ async def _cancel_task(store: FileTaskStore, config: Config, task_id: str) -> tu
     )
 
 
-async def _end_task(store: FileTaskStore, config: Config, record: TaskRecord, lease: Any) -> tuple[TaskRecord, bool]:
+async def _end_task(store: TaskStore, config: Config, record: TaskRecord, lease: Any) -> tuple[TaskRecord, bool]:
     """End a task whose lease this process holds, as a server does. The next running server sends its webhook."""
     from tornado_gate.tasks.record import advance
 
     if record.status in ENDED_STATUSES:
         return record, False
-    now = time.time()
+    now = store.get_time()
     ended = advance(
         record, step="done" if record.webhook is None else "telling", status="failed", error_code="cancelled",
         error_message="The task was cancelled.", updated_at=now, completed_at=now,
@@ -341,34 +318,43 @@ def _parse_age(text: str) -> float:
         raise click.BadParameter(str(error), param_hint="--older-than") from None
 
 
-async def _prune_tasks(store: FileTaskStore, config: Config, age: float | None, dry_run: bool) -> PruneResult:
-    from tornado_gate.errors import NotFound
-    from tornado_gate.storage.files import MediaStore
+@asynccontextmanager
+async def open_video_store(config: Config) -> AsyncIterator[MediaStore]:
+    """Open the store of finished videos, without its secret: no URL is signed."""
+    from tornado_gate.storage.media_stores import open_media_stores
 
-    videos = MediaStore(config.server.data_dir / "videos", secret=b"")  # only deletes: no URLs are signed
-    now = time.time()
-    done, files, size = 0, 0, 0
-    async for record in scan(store):
-        until = record.expires_at if age is None else (record.completed_at or record.updated_at) + age
-        if not record.has_ended or until is None or until > now:
-            continue
-        for file in record.files:
-            before = _get_file_size(videos.folder / file.id)
-            if not dry_run:
-                await videos.delete(file.id)
-            if before is not None and (dry_run or _get_file_size(videos.folder / file.id) is None):
-                files, size = files + 1, size + before
-        if not dry_run:
-            try:
-                await store.delete(record.id)
-            except NotFound:  # a server has just deleted it
-                continue
-        done += 1
-    return PruneResult(done, files, size)
-
-
-def _get_file_size(path: Path) -> int | None:
+    videos = open_media_stores(config, b"unused").videos
     try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return None
+        yield videos
+    finally:
+        await videos.close()
+
+
+async def _prune_tasks(store: TaskStore, config: Config, age: float | None, dry_run: bool) -> PruneResult:
+    from tornado_gate.errors import NotFound
+
+    now = store.get_time()
+    done, sizes = 0, list[int]()
+    async with open_video_store(config) as videos:
+        async for record in store.scan():
+            until = record.expires_at if age is None else (record.completed_at or record.updated_at) + age
+            if not record.has_ended or until is None or until > now:
+                continue
+            sizes += [size async for size in _delete_videos(videos, record, dry_run)]
+            if not dry_run:
+                try:
+                    await store.delete(record.id)
+                except NotFound:  # a server has just deleted it
+                    continue
+            done += 1
+    return PruneResult(done, len(sizes), sum(sizes))
+
+
+async def _delete_videos(videos: MediaStore, record: TaskRecord, dry_run: bool) -> AsyncIterator[int]:
+    """Delete the videos of a task, and yield the size of each that is gone; with `dry_run`, of each that would be."""
+    for file in record.files:
+        size = await videos.measure_file(file.id)
+        if not dry_run:
+            await videos.delete(file.id)
+        if size is not None and (dry_run or await videos.measure_file(file.id) is None):
+            yield size

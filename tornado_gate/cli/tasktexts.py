@@ -1,10 +1,9 @@
-"""Render video tasks for the command line: as JSON, and as text for a terminal. Pure, except that it checks for files."""
+"""Render video tasks for the command line: as JSON, and as text for a terminal. Pure."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -36,7 +35,9 @@ def describe_task(record: TaskRecord) -> dict[str, Any]:
     }
 
 
-def describe_task_fully(record: TaskRecord, videos: Path, cancel_requested: bool, prompt: bool) -> dict[str, Any]:
+def describe_task_fully(
+    record: TaskRecord, videos: str, stored: Container[str], cancel_requested: bool, prompt: bool
+) -> dict[str, Any]:
     image = record.image
     description = describe_task(record) | {
         "kind": record.kind,
@@ -49,7 +50,7 @@ def describe_task_fully(record: TaskRecord, videos: Path, cancel_requested: bool
         "error_message": record.error_message or None,
         "cancel_requested": cancel_requested,
         "image": image and {"media_type": image.get("media_type"), "size": image.get("size")},
-        "files": [_describe_file(file, videos) for file in record.files],
+        "files": [_describe_file(file, videos, file.id in stored) for file in record.files],
         "webhook": _describe_webhook(record, prompt),
         "remixed_from": record.remixed_from,
     }
@@ -58,14 +59,13 @@ def describe_task_fully(record: TaskRecord, videos: Path, cancel_requested: bool
     return description
 
 
-def _describe_file(file: VideoFile, videos: Path) -> dict[str, Any]:
-    path = videos / file.id
+def _describe_file(file: VideoFile, videos: str, is_there: bool) -> dict[str, Any]:
     return {
-        "path": str(path),
+        "path": f"{videos}/{file.id}",
         "media_type": file.media_type,
         "size": file.size,
         "duration": file.duration,
-        "is_there": path.is_file(),
+        "is_there": is_there,
     }
 
 

@@ -24,12 +24,18 @@ def webhook_secret(conf_file: Path | None, data_dir: Path | None, account: str, 
     \b
       tornado-gate tasks webhook-secret --account research --rotate
     """
-    from tornado_gate.tasks.webhook_secrets import WebhookSecretError, WebhookSecretStore
+    from tornado_gate.database.engine import DatabaseError
+    from tornado_gate.database.opening import open_database
+    from tornado_gate.tasks.opening import make_webhook_secrets
+    from tornado_gate.tasks.webhook_secrets import WebhookSecretError
 
     if rotate and off:
         raise click.UsageError("--rotate and --off exclude each other.")
     config = load_for_storage(conf_file, data_dir)
-    store = WebhookSecretStore(config.server.data_dir)
+    try:
+        store = make_webhook_secrets(config, lambda: open_database(config.server.data_dir, config.database))
+    except DatabaseError as error:
+        exit_with_message(str(error))
     try:
         if off:
             store.turn_off(account)

@@ -13,6 +13,7 @@ from tornado_gate.config.model import (
     NO_BOUNDS,
     AccountsConfig,
     BoundsConfig,
+    BucketConfig,
     Config,
     ConsoleConfig,
     CorsConfig,
@@ -30,6 +31,7 @@ from tornado_gate.config.model import (
     Secret,
     ServerConfig,
     TargetConcurrency,
+    TasksConfig,
     TeamEntry,
     VideosConfig,
 )
@@ -73,10 +75,11 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         limits=build_limits(data.get("limits", {})),
         circuits=CircuitsConfig(**data.get("circuits", {})),
         retries=build_retries(data.get("retries", {})),
-        media=MediaConfig(**data.get("media", {})),
+        media=build_media(data.get("media", {})),
         realtime=build_realtime(data.get("realtime", {})),
         responses=ResponseRules(**data.get("responses", {})),
         videos=build_videos(data.get("videos", {})),
+        tasks=TasksConfig(**data.get("tasks", {})),
         fetch=build_fetch(data.get("fetch", {})),
         database=data.get("database", Secret("")),
         cors=build_cors(data.get("cors", {})),
@@ -110,6 +113,12 @@ def build_server(data: Data) -> ServerConfig:
     if "trusted_proxies" in values:
         values["trusted_proxies"] = tuple(ip_network(network) for network in values["trusted_proxies"])
     return ServerConfig(**values)
+
+
+def build_media(data: Data) -> MediaConfig:
+    values = {name: value for name, value in data.items() if name not in MediaConfig.__struct_fields__}
+    bucket = BucketConfig(**values) if data.get("store") else None
+    return MediaConfig(**{name: value for name, value in data.items() if name not in values}, bucket=bucket)
 
 
 def build_team(name: str, entry: Data) -> TeamEntry:

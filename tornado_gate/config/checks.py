@@ -111,6 +111,8 @@ def find_faults(data: Data, broken: Set[KeyPath]) -> Iterator[Fault]:
 
 def _is_consequence(path: KeyPath, broken: Set[KeyPath]) -> bool:
     """Return whether a name is unknown or missing only because the section that defines it has a fault."""
+    if path[0] == "tasks":
+        return ("database",) in broken
     if path[0] == "models" and path[-1] == "provider":
         return ("providers",) in broken or (*path[:2], "targets") in broken
     return path[0] == "defaults" and ("models",) in broken
@@ -129,6 +131,8 @@ def _find_cross_key_faults(data: Data) -> Iterator[Fault]:
     yield from _find_unmatched_globs(data, models)
     yield from _find_default_faults(data.get("defaults") or {}, models)
     yield from _find_port_faults(data.get("server") or {})
+    yield from _find_media_faults(data.get("media") or {})
+    yield from _find_task_faults(data)
 
 
 def _find_target_faults(name: str, entry: Data, providers: KnownNames) -> Iterator[Fault]:
@@ -256,4 +260,20 @@ def _find_port_faults(server: Data) -> Iterator[Fault]:
         yield (
             ("server", "metrics_port"),
             "must differ from server.port; remove the key to serve /metrics on server.port",
+        )
+
+
+def _find_media_faults(media: Data) -> Iterator[Fault]:
+    if not media.get("store"):
+        for name in ("endpoint", "options", "secret", "redirect", "spool_bytes"):
+            if media.get(name):
+                yield ("media", name), "is for a bucket; set media.store, such as s3://bucket/prefix, or remove the key"
+
+
+def _find_task_faults(data: Data) -> Iterator[Fault]:
+    if (data.get("tasks") or {}).get("store") == "database" and not data.get("database"):
+        yield (
+            ("tasks", "store"),
+            "needs a PostgreSQL database, which all nodes share: set database: postgresql://…, or remove this key, because "
+            "the file store has the tasks of one machine",
         )

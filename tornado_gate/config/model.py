@@ -292,11 +292,31 @@ class LimitsConfig(Value, frozen=True, kw_only=True):
     file_bytes: int = 2 * 1024 * 1024 * 1024
 
 
+class BucketConfig(Value, frozen=True, kw_only=True):
+    """A bucket for the files that the gateway serves, which several nodes share.
+
+    `store` is its address (``s3://bucket/prefix``), `endpoint` that of its service, "" for the vendor's. `options` are
+    options of the client library. `secret` signs the addresses of files; "": a key that the bucket keeps. With
+    `redirect`, callers read files from the bucket. Files that are not uploaded yet may use `spool_bytes` of the disk.
+    """
+
+    store: str
+    endpoint: str = ""
+    options: Mapping[str, Secret] = field(default_factory=dict)
+    secret: Secret = Secret("")
+    redirect: bool = False
+    spool_bytes: int = 4 * 1024 * 1024 * 1024
+
+
 class MediaConfig(Value, frozen=True, kw_only=True):
-    """Files that the gateway serves: the maximum size of all together, and the lifetime of each in seconds."""
+    """Files that the gateway serves: the maximum size of all together, and the lifetime of each in seconds.
+
+    `bucket` None: they lie in folders below data_dir.
+    """
 
     max_bytes: int = MEDIA_BYTES
     seconds: float = MEDIA_SECONDS
+    bucket: BucketConfig | None = None
 
 
 class VideosConfig(Value, frozen=True, kw_only=True):
@@ -317,6 +337,12 @@ class VideosConfig(Value, frozen=True, kw_only=True):
     max_bytes: int = 20 * 1024 * 1024 * 1024
     prefixes: tuple[str, ...] = ("vendor",)
     bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+class TasksConfig(Value, frozen=True, kw_only=True):
+    """Where the state of video tasks is: in files in the data directory, or in the database that all nodes share."""
+
+    store: Literal["file", "database"] = "file"
 
 
 class RealtimeConfig(Value, frozen=True, kw_only=True):
@@ -463,6 +489,7 @@ class Config(Value, frozen=True, kw_only=True):
     retries: RetriesConfig = RetriesConfig()
     media: MediaConfig = MediaConfig()
     videos: VideosConfig = VideosConfig()
+    tasks: TasksConfig = TasksConfig()
     realtime: RealtimeConfig = RealtimeConfig()
     responses: ResponseRules = ResponseRules()
     fetch: FetchRules = FetchRules()

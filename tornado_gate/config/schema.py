@@ -35,6 +35,8 @@ LONGEST_FILE_NAME = 255
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
+_BUCKET = re.compile(r"(?:s3|gs|az)://[a-z0-9][a-z0-9._-]{1,62}(?:/[A-Za-z0-9._=-]{1,100}){0,8}/?")
+_OPTION = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _OPERATION = re.compile(r"[a-z][a-z0-9_]{0,49}")
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,49}")
 _ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?")
@@ -166,6 +168,27 @@ def check_limits_store(address: str) -> None:
     if address and not address.startswith(known):
         raise ValidationError(
             "must be an address such as redis://host:6379/0 or valkey://host:6379; leave it out to count on this machine"
+        )
+
+
+def check_media_store(address: str) -> None:
+    """Check the address of a bucket; empty: folders below data_dir."""
+    if address and not _BUCKET.fullmatch(address):
+        raise ValidationError(
+            "must be the address of a bucket such as s3://bucket/prefix, gs://bucket or az://container, without a user, a query "
+            "or a fragment; leave it out to keep files below data_dir"
+        )
+
+
+def check_option_name(name: str) -> None:
+    if not _OPTION.fullmatch(name):
+        raise ValidationError("an option must be lower-case letters, digits and _, such as region")
+
+
+def check_media_secret(secret: str) -> None:
+    if secret and len(secret) < 32:
+        raise ValidationError(
+            "must have 32 characters or more, equal at all nodes; leave it out for a key in the bucket"
         )
 
 
@@ -384,6 +407,12 @@ class LimitsSchema(Schema):
 class MediaSchema(Schema):
     max_bytes = Integer(least=1)
     seconds = Seconds()
+    store = String(empty=True, validate=check_media_store)
+    endpoint = String(empty=True, validate=check_optional_url)
+    options = Table(SecretString(), check_name=check_option_name)
+    secret = SecretString(empty=True, validate=check_media_secret)
+    redirect = Boolean()
+    spool_bytes = Integer(least=1024 * 1024)
 
 
 class VideoBoundsSchema(Schema):
@@ -403,6 +432,10 @@ class VideosSchema(Schema):
     max_bytes = Integer(least=1)
     prefixes = List(String(validate=check_prefix))
     bounds = Section(VideoBoundsSchema, example="{seconds: [1, 60]}")
+
+
+class TasksSchema(Schema):
+    store = String(choices=("file", "database"))
 
 
 class RealtimeSchema(Schema):
@@ -465,6 +498,7 @@ class FileSchema(Schema):
     retries = Section(RetriesSchema, example="{same_target: 1}")
     media = Section(MediaSchema)
     videos = Section(VideosSchema)
+    tasks = Section(TasksSchema, example="{store: database}")
     realtime = Section(RealtimeSchema)
     responses = Section(ResponsesSchema)
     fetch = Section(FetchSchema)
@@ -482,15 +516,6 @@ class FileSchema(Schema):
     default_prices = Boolean()
     unpriced = String(choices=("allow", "deny"))
 
-
-_EXTERNAL_STORE_UNSUPPORTED = (
-    "is not supported by this version, which stores all data below server.data_dir; remove the key"
-)
-_UNSUPPORTED_KEYS: dict[KeyPath, str] = {
-    ("tasks",): _EXTERNAL_STORE_UNSUPPORTED,
-    ("media", "store"): _EXTERNAL_STORE_UNSUPPORTED,
-    ("media", "endpoint"): _EXTERNAL_STORE_UNSUPPORTED,
-}
 
 _FILE_SCHEMA = FileSchema()
 
@@ -511,7 +536,7 @@ def check(loaded: Any) -> tuple[dict[str, Any], list[Fault]]:
         return _FILE_SCHEMA.load(loaded), []
     except ValidationError as error:
         faults = [
-            _find_misspelling(loaded, path) or (path, _UNSUPPORTED_KEYS.get(path, message))
+            _find_misspelling(loaded, path) or (path, message)
             for path, message in flatten_messages(error.messages, make_key_index(), _FILE_SCHEMA)
         ]
         sound: Any = error.valid_data

@@ -32,6 +32,8 @@ CONNECTIONS = 4
 """The maximum number of connections of a process, and of its threads for the database."""
 CONNECT_SECONDS = 5
 STATEMENT_MILLISECONDS = 30_000
+_LOST_SERVER = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
+"""Options of libpq: a connection whose server has disappeared without closing it fails within 25 s, not within hours."""
 _WRITES = "gate_writes"
 
 
@@ -140,6 +142,7 @@ class Database:
             # The compilation of a report takes longer than its execution.
             options = f"-c statement_timeout={STATEMENT_MILLISECONDS} -c timezone=UTC -c jit=off"
             arguments = {"connect_timeout": CONNECT_SECONDS, "options": options, "application_name": "tornado-gate"}
+            arguments |= _LOST_SERVER
             engine = sqlalchemy.create_engine(self._url, connect_args=arguments, pool_pre_ping=True, **settings)
         event.listen(engine, "connect", self._mark_connection)
         event.listen(engine, "checkout", self._check_connection)

@@ -47,6 +47,8 @@ RETRY_SECONDS: Final = 2.0
 """Seconds until the database is tried again."""
 HANG_SECONDS: Final = 0.45
 """Seconds until the rows of an unfinished write go to the spool too. With INTERVAL_SECONDS this is less than a second."""
+ENDING_SECONDS: Final = 5.0
+"""The same at the end of the process: the database gets more time, because the spool is read at the next start only."""
 CLOSE_SECONDS: Final = 20.0
 SLICE_ROWS: Final = 100
 """The number of rows that are made before other threads get their turn: about half a millisecond."""
@@ -84,6 +86,7 @@ class Ledger:
         self._spool = Spool(data_dir, rules.spool_bytes)
         self._retention = Retention(database)
         self._calls = DatabaseThread("ledger database")
+        self._patience = HANG_SECONDS
         self._wake = threading.Event()
         self._ending = False
         self._turns = threading.Condition()
@@ -148,6 +151,10 @@ class Ledger:
             self._wake.set()
             return self._turns.wait_for(lambda: self._done >= flush_number, seconds)
 
+    def flush_to_database(self, seconds: float) -> bool:
+        """Wait like `flush`. Return False if rows are only in the spool."""
+        return self.flush(seconds) and self._lost_since is None
+
     # The thread
 
     def _run_thread(self) -> None:
@@ -174,6 +181,7 @@ class Ledger:
     def _process_entries(self, ending: bool, *, is_due: bool) -> None:
         """Make rows of the entries, which releases their bodies. Write the rows if it is time, or if they fill a batch."""
         self._spool.max_bytes = self.rules.spool_bytes
+        self._patience = ENDING_SECONDS if ending else HANG_SECONDS
         if is_due:
             self._write_at = time.monotonic() + INTERVAL_SECONDS
             self._replay_spool(now=ending)
@@ -232,7 +240,7 @@ class Ledger:
 
     def _count_written(self, rows: Sequence[StoredRow], *, may_repeat: bool) -> None:
         """Write rows and count those that were new. Raises DatabaseError; rows of a write that hangs may be written later."""
-        written = self._calls.run(partial(self._write_rows, rows, may_repeat=may_repeat), HANG_SECONDS)
+        written = self._calls.run(partial(self._write_rows, rows, may_repeat=may_repeat), self._patience)
         self._metrics.count_rows("written", written)
 
     def _write_rows(self, rows: Sequence[StoredRow], *, may_repeat: bool) -> int:
@@ -333,7 +341,7 @@ class Ledger:
 
     def _is_back(self) -> bool:
         try:
-            self._calls.run(self._read_nothing, HANG_SECONDS)
+            self._calls.run(self._read_nothing, self._patience)
         except DatabaseError as error:
             self._note_loss(error)
             return False

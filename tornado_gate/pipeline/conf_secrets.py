@@ -20,6 +20,8 @@ def collect_secrets(config: Config) -> set[str]:
     values |= {key.key for key in config.keys} | {config.server.metrics_token}
     values |= {config.oidc.client_secret if config.oidc else "", *find_passwords(config.database)}
     values |= find_passwords(config.limits.store)
+    if (bucket := config.media.bucket) is not None:
+        values |= {bucket.secret, *list_secrets(bucket.options)}
     whole = [str(value) for value in values if isinstance(value, str)]
     halves = [half for value in whole if "://" not in value for half in value.split(":")]  # such as ACCESS:SECRET
     return {value for value in (*whole, *halves) if len(value) >= 8}

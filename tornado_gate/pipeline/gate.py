@@ -143,7 +143,7 @@ class Gate:
 
     def _read_spending(self, bounds: Sequence[Bound]) -> dict[Bound, Used]:
         """Return the usage of the subjects of bounds in this day and month. Blocks. Raises DatabaseError, TimeoutError."""
-        if not self.ledger.flush(FLUSH_SECONDS):
+        if not self.ledger.flush_to_database(FLUSH_SECONDS):
             raise TimeoutError("it is not written in time")
         period, find_entry_name = find_period(time.time()), self.snapshot.targets.find_entry_name
         spending: dict[Bound, Used] = {}

@@ -63,16 +63,16 @@ from tornado_gate.server.process.configuration_state import ConfigurationState
 from tornado_gate.server.services import MediaSweeper, Services
 from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
-from tornado_gate.storage.files import MediaStore, load_media_secret
+from tornado_gate.storage.files import MediaStore
+from tornado_gate.storage.media_stores import BucketReports, open_media_stores
 from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.tasks.engine import TaskEngine
-from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.metrics import TaskMetrics
+from tornado_gate.tasks.opening import make_task_store, make_webhook_secrets
 from tornado_gate.tasks.provider_client import ProviderClient
 from tornado_gate.tasks.service import TaskService
 from tornado_gate.tasks.usage import record_task, settle_task
-from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
 from tornado_gate.tasks.webhook_sender import WebhookSender
 from tornado_gate.telemetry.metrics import Metrics
 
@@ -281,15 +281,17 @@ def make_metrics_app(services: Services) -> Application:
     return GateApplication(services, {"/metrics": MetricsPortHandler})
 
 
-def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics) -> Services:
-    """Create the parts of a process that serves `config`."""
+def make_services(
+    config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics, media_secret: bytes = b""
+) -> Services:
+    """Create the parts of a process that serves `config`. `media_secret` signs the addresses of files in a bucket."""
     data_dir = config.server.data_dir
     gate = Gate(config, host, keystore, metrics)
     memory = SharedMemory(MemoryStore(data_dir))
-    media = MediaStore(data_dir / "media", secret=load_media_secret(data_dir))
+    media, videos = open_media_stores(config, media_secret, _make_bucket_reports(config, metrics))
     fetcher = StoredFileFetcher(media)
     fetcher.memory.report = partial(metrics.admission.set_shared, "fetched_files")
-    tasks = _make_task_service(config, gate, fetcher)
+    tasks = _make_task_service(config, gate, fetcher, videos, keystore)
     services = Services(
         gate=gate,
         calls=Calls(memory, fetcher, media),
@@ -319,12 +321,18 @@ def make_services(config: Config, host: PluginHost, keystore: KeyStore, metrics:
     return services
 
 
-def _make_task_service(config: Config, gate: Gate, fetcher: Fetcher) -> TaskService:
-    data_dir = config.server.data_dir
-    files = MediaStore(data_dir / "videos", secret=load_media_secret(data_dir), address="/videos/", evicts=False)
-    sender = WebhookSender(fetcher, WebhookSecretStore(data_dir))
-    store = FileTaskStore(data_dir / "tasks")
-    engine = TaskEngine(store, files, ProviderClient(gate, fetcher), config.videos, sender)
+def _make_bucket_reports(config: Config, metrics: Metrics) -> BucketReports | None:
+    if config.media.bucket is None:
+        return None
+    bucket = metrics.add_bucket_metrics()
+    return BucketReports(bucket.count_failure, bucket.set_pending)
+
+
+def _make_task_service(
+    config: Config, gate: Gate, fetcher: Fetcher, files: MediaStore, keystore: KeyStore
+) -> TaskService:
+    sender = WebhookSender(fetcher, make_webhook_secrets(config, lambda: keystore.database))
+    engine = TaskEngine(make_task_store(config), files, ProviderClient(gate, fetcher), config.videos, sender)
     TaskMetrics(gate, engine)
     engine.on_usage = partial(record_task, gate)
     engine.on_settle = partial(settle_task, gate)

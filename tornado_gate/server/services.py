@@ -29,33 +29,32 @@ from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
 
-SWEEP_SECONDS = 3600.0
-"""The interval at which expired files are deleted; a new file that needs space deletes them earlier."""
-
 
 class MediaSweeper:
     """A sweeper that deletes expired files of media stores periodically.
 
-    Call `start` inside the event loop, and `stop` before it ends.
+    Call `start` inside the event loop, and `close` before it ends.
     """
 
     def __init__(self, stores: Sequence[MediaStore]) -> None:
         self._stores = stores
-        self._sweeping: asyncio.Future[None] | None = None
+        self._sweeping: list[asyncio.Future[None]] = []
 
     def start(self) -> None:
-        self._sweeping = asyncio.ensure_future(self._sweep())
+        self._sweeping = [asyncio.ensure_future(self._sweep(store)) for store in self._stores]
 
-    def stop(self) -> None:
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+    async def close(self) -> None:
+        """Stop, and close the stores."""
+        for sweeping in self._sweeping:
+            sweeping.cancel()
+        for store in self._stores:
+            await store.close()
 
-    async def _sweep(self) -> None:
+    async def _sweep(self, store: MediaStore) -> None:
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
+            await asyncio.sleep(store.sweep_seconds)
             try:
-                for store in self._stores:
-                    await store.sweep()
+                await store.sweep()
             except GateError as error:
                 log.warning("could not delete expired files, will retry: %s", error.message)
 
@@ -90,9 +89,9 @@ class Services(Value, frozen=True, kw_only=True):
         await self.tasks.engine.start()
 
     async def close(self) -> None:
-        self.sweeper.stop()
         await self.health_checks.close()
         await self.tasks.close()
+        await self.sweeper.close()
         await self.fetcher.close()
         await self.gate.close()
         self.accounts.close()
@@ -119,8 +118,7 @@ class Services(Value, frozen=True, kw_only=True):
         self.forms.total = config.limits.forms_bytes
         self.turns.total = config.limits.turns_bytes
         self.rates.bytes_per_second = config.limits.body_bytes_per_second
-        self.media.max_bytes, self.media.seconds = config.media.max_bytes, config.media.seconds
+        self.media.configure(config.media.max_bytes, config.media.seconds)
         self.tasks.engine.rules = config.videos
         self.secrets.limit = config.realtime.client_secrets_per_account
-        files = self.tasks.files
-        files.max_bytes, files.seconds = config.videos.max_bytes, config.videos.keep_seconds
+        self.tasks.files.configure(config.videos.max_bytes, config.videos.keep_seconds)

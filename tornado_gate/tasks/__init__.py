@@ -8,5 +8,8 @@ webhook_sender    sends the webhook of a task that has ended; webhook_secrets ha
 record, view      the record of a task, and the task as its owner sees it
 request_image     the image of a request
 store             the interface of a task store
+opening           the task store of conf
 file_store        the task store in a folder; its parts are the other modules named file_*
+database_store    the task store in a database; its parts are the other modules named database_*
+video_check       the check of a video while it is downloaded
 """

@@ -20,7 +20,7 @@ from tornado_gate.storage.files import MediaStore
 from tornado_gate.tasks.queues import TaskQueues
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.run import ENDED_STATUSES, MAX_PAUSE, Provider, RunContext, Sender, TaskRun
-from tornado_gate.tasks.store import ActiveTask, Lease, Slot, TaskStore
+from tornado_gate.tasks.store import ActiveTask, Lease, LeaseLost, Slot, TaskStore
 from tornado_gate.tasks.translation import TranslatedRequest
 from tornado_gate.types import VideoOperation
 from tornado_gate.types.value import replace
@@ -37,7 +37,7 @@ CANCEL_SECONDS = 10.0
 class NullSlot:
     """The slot of a task that is only cancelled and needs no real slot at its provider."""
 
-    def release(self) -> None:
+    async def release(self) -> None:
         return None
 
 
@@ -163,17 +163,20 @@ class TaskEngine:
     # Running
 
     async def _watch_store(self) -> None:
-        swept = time.monotonic()
+        swept, trouble = time.monotonic(), ""
         while True:
             self._look_now.clear()  # reset before the look: the next look finds a task that is created during this one
             try:
                 await self._start_waiting()
+                trouble = ""
                 if time.monotonic() - swept > SWEEP_SECONDS:
                     swept = time.monotonic()
-                    for task_id in await self.store.sweep(time.time()):
+                    for task_id in await self.store.sweep(self.store.get_time()):
                         log.info("task %s has expired", task_id)
             except GateError as error:
-                log.warning("video tasks cannot be started now, will retry: %s", error.message)
+                if error.message != trouble:  # reported once, because an outage may take hours
+                    log.warning("video tasks cannot be started now, will retry: %s", error.message)
+                trouble = error.message
             except Exception:
                 log.exception("looking for tasks failed")
             with suppress(TimeoutError):
@@ -203,6 +206,8 @@ class TaskEngine:
             await TaskRun(record, lease, context, slot=slot, translated=translated).run()
         except NotFound:
             log.info("task %s was deleted", task_id)
+        except LeaseLost:
+            log.warning("task %s stops here: its lease has ended, another process may run it", task_id)
         except GateError as error:
             log.warning("task %s cannot run now, will retry: %s", task_id, error.message)
             await asyncio.sleep(self.rules.poll_seconds)  # for example a full disk: do not try again immediately
@@ -210,8 +215,8 @@ class TaskEngine:
             log.exception("task %s failed to run", task_id)
             await asyncio.sleep(MAX_PAUSE)
         finally:
-            lease.release()
-            slot.release()
+            await lease.release()
+            await slot.release()
             self.running.pop(task_id, None)
             self._latest.pop(task_id, None)
             self.wake()

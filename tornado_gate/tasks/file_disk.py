@@ -42,7 +42,7 @@ _FLAGS = os.O_NONBLOCK
 
 
 class Held:
-    """An open file, locked. `release` may be called again, and in any thread."""
+    """An open file, locked. `unlock` may be called again, and in any thread."""
 
     __slots__ = ("__weakref__", "_descriptor", "_mutex", "path", "task_id")
 
@@ -58,14 +58,14 @@ class Held:
         return self._descriptor >= 0
 
     def write(self, data: bytes) -> None:
-        """Append, blocking. Raises OSError, for example after a release."""
+        """Append, blocking. Raises OSError, for example after `unlock`."""
         view = memoryview(data)
         with self._mutex:
             while view:
                 view = view[os.write(self._descriptor, view) :]
 
     def open_writer(self) -> AsyncBufferedIOBase:
-        """Open a writer with its own descriptor: data that it still writes after `release` goes only to this file."""
+        """Open a writer with its own descriptor: data that it still writes after `unlock` goes only to this file."""
         with self._mutex:
             writer: AsyncBufferedIOBase = wrap(os.fdopen(os.dup(self._descriptor), "wb"))
         return writer
@@ -74,7 +74,10 @@ class Held:
         with self._mutex:
             os.fsync(self._descriptor)
 
-    def release(self) -> None:
+    async def release(self) -> None:
+        self.unlock()
+
+    def unlock(self) -> None:
         with self._mutex:
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
@@ -86,7 +89,7 @@ class Held:
         """Release the file, and remove it if it still has its first name."""
         with suppress(OSError):
             os.unlink(self.path)
-        self.release()
+        self.unlock()
 
     def forget(self) -> None:
         """Close the copy of a forked process without releasing the lock of its parent."""
@@ -229,7 +232,7 @@ class Disk:
         except OSError:
             return False
         if held is not None:
-            held.release()
+            held.unlock()
         return held is not None
 
     # Locks
@@ -251,9 +254,9 @@ class Disk:
         except (BlockingIOError, FileNotFoundError):
             pass
         except BaseException:
-            held.release()
+            held.unlock()
             raise
-        held.release()
+        held.unlock()
         return None
 
     @contextmanager
@@ -267,7 +270,7 @@ class Disk:
         try:
             yield held._descriptor
         finally:
-            held.release()
+            held.unlock()
 
     # Errors
 

@@ -22,7 +22,6 @@ BLOCK_LINES = 1000
 FEWEST_DEAD = 64
 """The number of dead lines below which the file is not rewritten."""
 
-ID = re.compile(r"video_[0-9a-f]{32}", re.ASCII)
 _LINE = re.compile(rb"[0-9]{20} (video_[0-9a-f]{32})\n")
 
 

@@ -51,11 +51,11 @@ class Leases:
             return None
         except MediaUnavailable:
             if held is not None:
-                held.release()
+                held.unlock()
             return None
         except BaseException:
             if held is not None:
-                held.release()
+                held.unlock()
             raise
         return held
 
@@ -73,7 +73,7 @@ class Leases:
             turn = self._take_turn(provider, waiting, slot)
         finally:
             if turn is None:
-                slot.release()
+                slot.unlock()
         return turn
 
     def _take_turn(self, provider: str, waiting: WaitingTasks, slot: Held) -> Turn | None:

@@ -8,21 +8,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tornado_gate.errors import NotFound
 from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks.file_disk import Disk, Held
-from tornado_gate.tasks.file_index import ID, record_path
+from tornado_gate.tasks.file_index import record_path
 from tornado_gate.tasks.file_sweep import list_markers, marker_name
-from tornado_gate.tasks.record import RecordDamaged, RecordNewer, TaskRecord, decode_record
-from tornado_gate.tasks.store import task_not_found_error
+from tornado_gate.tasks.record import ID, RecordDamaged, RecordNewer, TaskRecord, decode_record
+from tornado_gate.tasks.store import newer_record_error, task_not_found_error
 
 log = logging.getLogger(__name__)
 
 SMALL_BYTES = 64 * 1024
 """Records up to this size, which nearly all are, are parsed in the event loop: that takes less than a millisecond."""
+
+_SHARD = re.compile(r"[0-9a-f]{2}", re.ASCII)
 
 
 def lock_path(disk: Disk, kind: str, digest: str) -> Path:
@@ -60,6 +64,33 @@ class Records:
             self._set_aside(task_id, error)
             raise task_not_found_error() from None
 
+    async def scan(self) -> AsyncIterator[TaskRecord]:
+        """Yield every readable record, in no order."""
+        for shard in filter(_SHARD.fullmatch, await asyncio.to_thread(self._list_names, "records")):
+            for name in await asyncio.to_thread(self._list_names, f"records/{shard}"):
+                record = await self._read_unless_newer(name.removesuffix(".json"))
+                if record is not None:
+                    yield record
+
+    def _list_names(self, folder: str) -> list[str]:
+        with self._disk.map_errors():
+            try:
+                return self._disk.names(folder)
+            except NotADirectoryError:
+                return []
+
+    async def _read_unless_newer(self, task_id: str) -> TaskRecord | None:
+        """Return a record; None if it was just deleted, is damaged (which is logged), or is of a newer gateway."""
+        try:
+            with self._disk.map_errors():
+                return await self.read(task_id)
+        except NotFound:
+            return None
+        except MediaUnavailable as error:
+            if isinstance(error.__cause__, RecordNewer):
+                return None
+            raise
+
     def _find_path(self, task_id: str) -> Path:
         if not ID.fullmatch(task_id):
             raise task_not_found_error()
@@ -71,8 +102,7 @@ class Records:
             yield
         except RecordNewer as error:
             log.error("%s cannot be used: %s. Upgrade this gateway.", record_path(self._disk, task_id), error)
-            message = "This task was taken by a newer version of the gateway. Try again later."
-            raise MediaUnavailable(message) from error
+            raise newer_record_error() from error
 
     def _set_aside(self, task_id: str, fault: RecordDamaged) -> None:
         """Move a damaged record to damaged/, where an operator can inspect it, and remove its marker: the task is not run."""

@@ -33,23 +33,24 @@ is due, and a marker whose record has ended gives a lease under which `finish` i
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from tornado_gate.errors import InvalidField, NotFound
+from tornado_gate.errors import NotFound
 from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks.file_disk import Disk, Held
 from tornado_gate.tasks.file_image import StoredImage
-from tornado_gate.tasks.file_index import ID, AccountIndex, record_path
+from tornado_gate.tasks.file_index import AccountIndex, record_path
 from tornado_gate.tasks.file_leases import Leases
 from tornado_gate.tasks.file_records import Records, lock_path
 from tornado_gate.tasks.file_sweep import Sweep, due_path, find_marker_name, list_markers
-from tornado_gate.tasks.record import TaskRecord, encode_record
+from tornado_gate.tasks.record import ID, TaskRecord, UniqueTimes, encode_record
 from tornado_gate.tasks.store import (
+    MAX_SEARCHED,
     ActiveTasks,
     Lease,
     TaskIds,
@@ -58,17 +59,17 @@ from tornado_gate.tasks.store import (
     Turn,
     WaitingTasks,
     compute_digest,
+    compute_key_digest,
     key_conflict_error,
+    require_lease,
     task_not_found_error,
     too_many_tasks_error,
+    unknown_after_error,
 )
 from tornado_gate.types import Upload
 from tornado_gate.types.value import replace
 
 FOLDERS = ("records", "active", "images", "accounts", "keys", "due", "cancels", "slots", "locks", "tmp", "damaged")
-
-MAX_SEARCHED = 2000
-"""The maximum number of records that one search reads, so that it ends within a fraction of a second."""
 
 T = TypeVar("T")
 
@@ -76,12 +77,14 @@ T = TypeVar("T")
 class FileTaskStore:
     """A `TaskStore` in `folder`, which is created if needed. All files are readable by their owner only."""
 
+    is_shared = False
+
     def __init__(self, folder: Path) -> None:
         self.disk = Disk(folder)
         self._index = AccountIndex(self.disk)
         self._records = Records(self.disk)
         self._leases = Leases(self.disk, self._records)
-        self._last_ns = 0
+        self._times = UniqueTimes()
         self._accounts_to_compact: set[str] = set()  # accounts whose tasks were deleted since the last sweep
         self._unfinished: set[asyncio.Task[Any]] = set()
 
@@ -92,6 +95,9 @@ class FileTaskStore:
         if self._unfinished:
             await asyncio.wait(self._unfinished)
         self._leases.note_active(())
+
+    def get_time(self) -> float:
+        return time.time()
 
     def digest(self, text: str) -> str:
         return compute_digest(text)
@@ -142,8 +148,8 @@ class FileTaskStore:
     ) -> TaskRecord:
         if not ID.fullmatch(record.id):
             raise ValueError(f"{record.id!r} is not the id of a task")
-        key = _hash_key(record.account, idempotency_key) if idempotency_key else ""
-        record = replace(self._make_time_unique(record), key=key)
+        key = compute_key_digest(record.account, idempotency_key) if idempotency_key else ""
+        record = replace(self._times.make_unique(record), key=key)
         if key and (earlier := await self._run_blocking(self._find_earlier, record)) is not None:
             return earlier
         part = None
@@ -152,15 +158,6 @@ class FileTaskStore:
             about = record.image or {"media_type": "application/octet-stream", "filename": ""}
             record = replace(record, image={**about, "size": size})
         return await self._finish(self._create(record, part, limit))
-
-    def _make_time_unique(self, record: TaskRecord) -> TaskRecord:
-        """Return the record, microseconds later if the clock has not advanced since the last one; it may have been set back."""
-        nanoseconds = record.created_ns
-        if self._last_ns - 10_000_000 < nanoseconds <= self._last_ns:
-            nanoseconds = self._last_ns + 1000
-            record = replace(record, created_at=nanoseconds / 1e9)
-        self._last_ns = nanoseconds
-        return record
 
     async def _take_image(self, image: AsyncIterator[bytes]) -> tuple[Held, int]:
         """Return the image in a part, and its size."""
@@ -262,7 +259,7 @@ class FileTaskStore:
 
     def _place_marker(self, record: TaskRecord, marker: Held, limit: int | None) -> None:
         """Count the task as active, unless its account has `limit` active ones: the marker counts the task."""
-        with self.disk.hold_lock(lock_path(self.disk, "account", _hash_key(record.account, ""))):
+        with self.disk.hold_lock(lock_path(self.disk, "account", compute_key_digest(record.account, ""))):
             if limit is not None and self._count_active(record.account) >= limit:
                 raise too_many_tasks_error(limit)
             self.disk.place(marker, self._marker_path(record))
@@ -270,7 +267,7 @@ class FileTaskStore:
     # Reading
 
     async def find_earlier(self, record: TaskRecord, idempotency_key: str) -> TaskRecord | None:
-        keyed = replace(record, key=_hash_key(record.account, idempotency_key))
+        keyed = replace(record, key=compute_key_digest(record.account, idempotency_key))
         return await self._run_blocking(self._find_earlier, keyed)
 
     async def get(self, task_id: str) -> TaskRecord:
@@ -294,11 +291,11 @@ class FileTaskStore:
     # Changes
 
     async def save(self, record: TaskRecord, lease: Lease) -> None:
-        _require_lease(record, lease)
+        require_lease(record, lease)
         await self._finish(self._replace(record, self._records.replace))
 
     async def finish(self, record: TaskRecord, lease: Lease) -> None:
-        _require_lease(record, lease)
+        require_lease(record, lease)
         if not record.has_ended:
             raise ValueError(f"{record.id} is at the step {record.step}: it has not ended")
         await self._finish(self._replace(record, self._finish_blocking))
@@ -362,6 +359,9 @@ class FileTaskStore:
     async def acquire_lease(self, task_id: str) -> Lease | None:
         return await self._run_blocking(self._leases.acquire_lease, task_id, undo=_release)
 
+    async def check_lease(self, lease: Lease) -> None:
+        """Return always: the lock that is the lease ends with this process only."""
+
     async def acquire_slot(self, provider: str, limit: int) -> Held | None:
         return await self._run_blocking(self._leases.acquire_slot, provider, limit, undo=_release)
 
@@ -406,7 +406,7 @@ class FileTaskStore:
 
     def _read_page(self, account: str, after: str, limit: int, newest_first: bool) -> TaskPage:
         if after and not ID.fullmatch(after):
-            raise _make_after_error()
+            raise unknown_after_error()
         records: list[TaskRecord] = []
         try:
             for record in self._read_existing(self._index.ids(account, after, newest_first=newest_first)):
@@ -415,7 +415,7 @@ class FileTaskStore:
                 if len(records) > limit:
                     break
         except LookupError:
-            raise _make_after_error() from None
+            raise unknown_after_error() from None
         return TaskPage(tuple(records[:limit]), len(records) > limit)
 
     async def list_all(self, after: str, limit: int, accepts: Callable[[TaskRecord], bool]) -> TaskSearch:
@@ -425,7 +425,7 @@ class FileTaskStore:
         ids = self._index.list_newest()
         if after:
             if after not in ids:
-                raise _make_after_error()
+                raise unknown_after_error()
             ids = ids[ids.index(after) + 1 :]
         matches: list[TaskRecord] = []
         last = ""
@@ -436,6 +436,9 @@ class FileTaskStore:
                 matches.append(record)
             last = record.id
         return TaskSearch(tuple(matches), ids[MAX_SEARCHED - 1] if len(ids) > MAX_SEARCHED else "")
+
+    def scan(self) -> AsyncIterator[TaskRecord]:
+        return self._records.scan()
 
     def _read_existing(self, ids: Iterable[str]) -> Iterable[TaskRecord]:
         for task_id in ids:
@@ -457,16 +460,6 @@ class FileTaskStore:
         return self.disk.root / "keys" / key[:2] / key
 
 
-def _hash_key(account: str, key: str) -> str:
-    text = f"{len(account)}\n{account}{key}"
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _require_lease(record: TaskRecord, lease: Lease) -> None:
-    if not lease.is_held or lease.task_id != record.id:
-        raise ValueError(f"{record.id} cannot be saved without its lease")
-
-
 async def _yield_once(data: bytes) -> AsyncIterator[bytes]:
     yield data
 
@@ -486,14 +479,11 @@ def _discard(*parts: Held | None) -> None:
 
 def _release(held: Held | None) -> None:
     if held is not None:
-        held.release()
+        held.unlock()
 
 
 def _release_turn(turn: Turn | None) -> None:
     if turn is not None:
-        turn.lease.release()
-        turn.slot.release()
-
-
-def _make_after_error() -> InvalidField:
-    return InvalidField("after", "'after' must be the id of one of your tasks.")
+        for held in (turn.lease, turn.slot):
+            assert isinstance(held, Held)
+            held.unlock()

@@ -17,8 +17,8 @@ from pathlib import Path
 from tornado_gate.errors import NotFound
 from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks.file_disk import Disk
-from tornado_gate.tasks.file_index import ID, record_path
-from tornado_gate.tasks.record import TaskRecord
+from tornado_gate.tasks.file_index import record_path
+from tornado_gate.tasks.record import ID, TaskRecord
 from tornado_gate.tasks.store import ActiveTask, compute_digest
 
 BATCH = 200

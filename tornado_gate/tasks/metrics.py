@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Literal
 
@@ -28,7 +27,7 @@ class TaskMetrics:
         places = engine.rules.concurrency
         counts = {(name, "running"): min(number, places) for name, number in active.items()}
         counts |= {(name, "queued"): max(0, number - places) for name, number in active.items()}
-        oldest = time.time() - engine.queues.active[0].created / 1e9 if engine.queues.active else 0.0
+        oldest = engine.store.get_time() - engine.queues.active[0].created / 1e9 if engine.queues.active else 0.0
         self._gate.metrics.tasks.set_open(counts, max(0.0, oldest))
 
     def note_end(self, record: TaskRecord) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
@@ -16,6 +17,9 @@ from msgspec.structs import asdict, fields
 
 from tornado_gate.types import FileSource, TaskStatus, VideoFile, VideoRequest
 from tornado_gate.types.value import Value, field, replace
+
+ID = re.compile(r"video_[0-9a-f]{32}", re.ASCII)
+"""The id of a task."""
 
 VERSION = 2
 """The version of the encoding. A gateway that adds a field increases it: an older gateway must not run such a record."""
@@ -104,6 +108,22 @@ class TaskRecord(Value, frozen=True, kw_only=True):
     @property
     def has_ended(self) -> bool:
         return self.step == "done"
+
+
+class UniqueTimes:
+    """The times of creation of one process: no two tasks have the same."""
+
+    def __init__(self) -> None:
+        self._last_ns = 0
+
+    def make_unique(self, record: TaskRecord) -> TaskRecord:
+        """Return the record, microseconds later if the clock has not advanced since the last one; it may have been set back."""
+        nanoseconds = record.created_ns
+        if self._last_ns - 10_000_000 < nanoseconds <= self._last_ns:
+            nanoseconds = self._last_ns + 1000
+            record = replace(record, created_at=nanoseconds / 1e9)
+        self._last_ns = nanoseconds
+        return record
 
 
 _FIELDS = set(TaskRecord.__struct_fields__)

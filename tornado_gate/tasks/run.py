@@ -17,19 +17,16 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from tornado_gate.codec.media_types import sniff
-from tornado_gate.codec.video_boxes import BoxFollower
 from tornado_gate.config.model import VideosConfig
 from tornado_gate.errors import (
     GateError,
     InternalError,
     UnsupportedOperation,
     UpstreamConnectTimeout,
-    UpstreamError,
     UpstreamKeyRefused,
     UpstreamOverloaded,
     UpstreamRateLimited,
@@ -40,7 +37,8 @@ from tornado_gate.storage.files import FileTooLarge, MediaFile, MediaFull, Media
 from tornado_gate.tasks.record import CANCELLED, TaskRecord, advance, decode_request
 from tornado_gate.tasks.store import Lease, Slot, TaskStore
 from tornado_gate.tasks.translation import TranslatedRequest
-from tornado_gate.types import UpstreamResponse, VideoFile, VideoOperation, VideoRequest
+from tornado_gate.tasks.video_check import VideoCheck, get_announced_length
+from tornado_gate.types import VideoFile, VideoOperation, VideoRequest
 from tornado_gate.types.value import Value, replace
 
 log = logging.getLogger(__name__)
@@ -62,8 +60,6 @@ MAX_LOST = 3
 MAX_PAUSE = 30.0
 MAX_DOWNLOADS = 8
 """Attempts to download a finished video."""
-MAX_LENGTH_DIGITS = 18
-"""The maximum number of digits of a Content-Length that are read."""
 UNCERTAIN_START_MESSAGE = (
     "The gateway stopped while it started this task, and the upstream cannot report whether it has it. "
     "Send the request again."
@@ -71,9 +67,6 @@ UNCERTAIN_START_MESSAGE = (
 DOWNLOAD_FAILED = "The finished video could not be downloaded:"
 TOO_LARGE_CODES = frozenset({"upstream_answer_too_large", "upstream_compression_too_high", "upstream_file_too_large"})
 """Codes of downloads that are not tried again: the next download would be as large."""
-VIDEO_TYPES = frozenset({"video/mp4", "video/webm", "video/quicktime", "video/x-matroska"})
-SNIFFED_BYTES = 64
-"""The beginning that shows whether a file is a video; no video is smaller."""
 
 
 class Provider(Protocol):
@@ -169,10 +162,10 @@ class TaskRun:
                 await self._take_step()
         await self._store.finish(self.record, self._lease)
 
-    def _release_slot(self) -> None:
+    async def _release_slot(self) -> None:
         slot, self._slot = self._slot, None
         if slot is not None:
-            slot.release()
+            await slot.release()
 
     async def _take_step(self) -> None:
         match self.record.step:
@@ -195,7 +188,7 @@ class TaskRun:
         if not again and _strip_volatile(changed) == _strip_volatile(self.record):
             self.record = changed  # the change need not outlive this process
             return
-        self.record = replace(changed, updated_at=time.time(), spent=round(self._measure_spent(), 3))
+        self.record = replace(changed, updated_at=self._store.get_time(), spent=round(self._measure_spent(), 3))
         self._context.withdraw(self.record.id)
         if self.record.step == "done":
             await self._store.finish(self.record, self._lease)
@@ -207,8 +200,10 @@ class TaskRun:
 
     async def _begin(self) -> None:
         """Call the upstream, unless the task is cancelled first."""
-        request = decode_request(self.record, await self._store.find_image(self.record.id))
+        image = await self._store.find_image(self.record.id) if self.record.image is not None else None
+        request = decode_request(self.record, image)
         translated, self._translated = self._translated, None
+        await self._store.check_lease(self._lease)
         start = asyncio.ensure_future(self._provider.begin(self.record, request, translated))
         try:
             while not (await asyncio.wait([start], timeout=CANCEL_CHECK_SECONDS))[0]:
@@ -265,7 +260,7 @@ class TaskRun:
     # Polling
 
     async def _poll(self) -> None:
-        await self._pause(self.record.next_poll_at - time.time())
+        await self._pause(self.record.next_poll_at - self._store.get_time())
         if await self._store.is_cancel_requested(self.record.id):
             return
         try:
@@ -280,7 +275,7 @@ class TaskRun:
         if isinstance(error, UpstreamRefused) or failures > MAX_FAILURES:
             await self._fail(error.code, error.message)
             return
-        await self._save(failures=failures, next_poll_at=time.time() + compute_backoff(failures))
+        await self._save(failures=failures, next_poll_at=self._store.get_time() + compute_backoff(failures))
         if self.record.step == "starting":
             await self._pause(compute_backoff(failures))
 
@@ -288,7 +283,11 @@ class TaskRun:
         """Apply the state of the upstream's work."""
         operation_id = self.record.operation if operation.operation is None else operation.operation
         pause = operation.poll_after or self._rules.poll_seconds
-        common: dict[str, Any] = {"operation": operation_id, "failures": 0, "next_poll_at": time.time() + pause}
+        common: dict[str, Any] = {
+            "operation": operation_id,
+            "failures": 0,
+            "next_poll_at": self._store.get_time() + pause,
+        }
         match operation.status:
             case "completed":
                 await self._apply_completed(operation, common)
@@ -306,7 +305,7 @@ class TaskRun:
                     await self._save(**common, step="running")
             case status:
                 self._unknown = self._on_lost = 0
-                started = self.record.started_at or time.time()
+                started = self.record.started_at or self._store.get_time()
                 new_status = "pending" if status == "running" else self.record.status
                 progress = _limit_progress(operation)
                 await self._save(**common, step="running", status=new_status, progress=progress, started_at=started)
@@ -327,7 +326,7 @@ class TaskRun:
         elif self._on_lost >= MAX_LOST:
             await self._fail(LOST_TASK_CODE, "The upstream no longer has this task. Send the request again.")
         else:
-            await self._save(next_poll_at=time.time() + self._rules.poll_seconds)
+            await self._save(next_poll_at=self._store.get_time() + self._rules.poll_seconds)
 
     # Downloading
 
@@ -340,7 +339,7 @@ class TaskRun:
             return
         except (MediaFull, MediaUnavailable) as error:
             log.warning("the video of task %s cannot be stored now, will retry: %s", self.record.id, error.message)
-            self._release_slot()  # the upstream has finished: tasks of accounts with free slots need not wait
+            await self._release_slot()  # the upstream has finished: tasks of accounts with free slots need not wait
             await self._pause(MAX_PAUSE)
             return
         except GateError as error:
@@ -416,9 +415,10 @@ class TaskRun:
         await self._finish(status="failed", error_code=code, error_message=message)
 
     async def _finish(self, **changes: Any) -> None:
-        now = time.time()
+        now = self._store.get_time()
         step = "done" if self.record.webhook is None else "telling"
         changes |= {"step": step, "completed_at": now, "expires_at": now + self._rules.keep_seconds}
+        await self._store.check_lease(self._lease)
         # before the end is durable: a row that is written twice counts once
         self._context.record_usage(advance(self.record, **changes))
         await self._save(**changes)
@@ -429,18 +429,18 @@ class TaskRun:
             with suppress(GateError):
                 await self._provider.cancel(self.record)
         await self._fail(CANCELLED, "The task was cancelled.")
-        self._release_slot()
+        await self._release_slot()
 
     async def _send_webhook(self) -> None:
         """Make the next attempt to send the webhook. The slot is free for other tasks during it."""
-        self._release_slot()
+        await self._release_slot()
         webhook = dict(self.record.webhook or {})
-        await self._pause(webhook.get("next_at", 0.0) - time.time())
+        await self._pause(webhook.get("next_at", 0.0) - self._store.get_time())
         pause = await self._context.sender.send(self.record)
         if pause is None:
             await self._save(step="done")
         else:
-            webhook |= {"attempts": webhook.get("attempts", 0) + 1, "next_at": time.time() + pause}
+            webhook |= {"attempts": webhook.get("attempts", 0) + 1, "next_at": self._store.get_time() + pause}
             await self._save(webhook=webhook)
 
     async def _pause(self, seconds: float) -> None:
@@ -465,41 +465,3 @@ def _limit_progress(operation: VideoOperation) -> int:
 def compute_backoff(failures: int) -> float:
     """Return the seconds before the next attempt: 1, 2, 4, … up to MAX_PAUSE, and up to a quarter more at random."""
     return min(MAX_PAUSE, 2.0 ** min(failures - 1, 10)) * (1 + secrets.randbelow(250) / 1000)
-
-
-def get_announced_length(incoming: UpstreamResponse) -> int:
-    """Return the announced length of a file in bytes; 0 if it is missing or the file is compressed."""
-    length = incoming.headers.get("content-length", "")
-    if "content-encoding" in incoming.headers or not length.isdecimal():
-        return 0
-    return int(length[:MAX_LENGTH_DIGITS])
-
-
-class VideoCheck:
-    """A check of the chunks of a video; `size` is the number of bytes that have arrived.
-
-    A file that is no video is refused by its first bytes, independent of the declared type. So is a file that is incomplete.
-    """
-
-    def __init__(self, incoming: UpstreamResponse) -> None:
-        self._chunks = incoming.chunks
-        self.size = 0
-
-    async def read_chunks(self) -> AsyncIterator[bytes]:
-        """Yield the chunks. Raises UpstreamError."""
-        beginning, boxes = b"", BoxFollower()
-        async for chunk in self._chunks:
-            self.size += len(chunk)
-            boxes.take(chunk)
-            if len(beginning) >= SNIFFED_BYTES:
-                yield chunk
-                continue
-            beginning += chunk
-            if len(beginning) >= SNIFFED_BYTES:
-                if sniff(beginning) not in VIDEO_TYPES:
-                    raise UpstreamError("The upstream sent no video.", code="upstream_no_video")
-                yield beginning
-        if len(beginning) < SNIFFED_BYTES:
-            raise UpstreamError("The upstream sent an empty file for the video.", code="upstream_no_video")
-        if boxes.is_cut:
-            raise UpstreamError("The upstream sent a video without its end.", code="upstream_no_video")

@@ -170,7 +170,7 @@ class TaskService:
 
     async def _make_record(self, call: Call, request: VideoRequest, remixed_from: str | None) -> TaskRecord:
         """Return the record of a task without its target."""
-        now = time.time()
+        now = self._store.get_time()
         return TaskRecord(
             id=request.task_id,
             account=call.caller.account,
@@ -268,14 +268,25 @@ class TaskService:
         yield TaskResult(task=self.show(call, record))
 
     async def find_content(self, record: TaskRecord, index: int) -> MediaFile:
-        """Return video number `index` of a completed task. Raises NotFound (video_not_ready, video_not_found)."""
+        """Return video number `index` of a completed task.
+
+        Raises NotFound (video_not_ready, video_not_found), and Unavailable (video_on_other_node) if this node has no file of it.
+        """
         if record.status != "completed":
             state = "was not created" if record.status == "failed" else "is not ready yet"
             raise NotFound(f"The video {state}: its task is '{record.status}'.", code="video_not_ready")
         if not 0 <= index < len(record.files):
             message = f"'index' must be 0 to {len(record.files) - 1}: the task has {len(record.files)} videos."
             raise NotFound(message, param="index", code="video_not_found")
-        return await self.files.find_file(record.files[index].id)
+        try:
+            return await self.files.find_file(record.files[index].id)
+        except NotFound:
+            if not self._store.is_shared or (record.expires_at or 0.0) <= self._store.get_time():
+                raise
+            message = (
+                "This video is stored at another node of the gateway, which made it. Send the request to that node."
+            )
+            raise Unavailable(message, code="video_on_other_node") from None
 
     async def delete(self, record: TaskRecord) -> None:
         """Cancel the task if it has not ended, then delete it with its videos."""

@@ -2,6 +2,9 @@
 
 Several processes share a store. A change is durable when its method returns; a change that was unfinished when its process died
 has no effect. Every method may raise MediaFull (507) and MediaUnavailable (503), and works again when the storage does.
+
+A lease ends with its process, and may end earlier if its process cannot reach the storage. The process then runs the task
+until it notices this, but the store does not accept its changes any more: they raise LeaseLost.
 """
 
 from __future__ import annotations
@@ -11,9 +14,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Literal, NamedTuple, Protocol
 
-from tornado_gate.errors import NotFound, RateLimited, RequestError
+from tornado_gate.errors import InvalidField, NotFound, RateLimited, RequestError
+from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.types import Upload
+
+MAX_SEARCHED = 2000
+"""The maximum number of records that one search reads, so that it ends within a fraction of a second."""
 
 
 class TaskConflict(RequestError):
@@ -21,6 +28,10 @@ class TaskConflict(RequestError):
 
     status = 409
     code = "conflict"
+
+
+class LeaseLost(Exception):
+    """An error: another process may have taken the lease of the task. The run of the task must end."""
 
 
 class ActiveTask(NamedTuple):
@@ -55,8 +66,8 @@ WaitingTasks = dict[str, deque[ActiveTask]]
 class Slot(Protocol):
     """A slot for a running task of a provider entry. It ends with its process at the latest."""
 
-    def release(self) -> None:
-        """Release the slot; the second call has no effect."""
+    async def release(self) -> None:
+        """Release the slot; the second call has no effect. Raises nothing."""
 
 
 class Lease(Protocol):
@@ -68,8 +79,8 @@ class Lease(Protocol):
     @property
     def is_held(self) -> bool: ...
 
-    def release(self) -> None:
-        """Release the lease; the second call has no effect."""
+    async def release(self) -> None:
+        """Release the lease; the second call has no effect. Raises nothing."""
 
 
 class Turn(NamedTuple):
@@ -81,13 +92,18 @@ class Turn(NamedTuple):
 
 
 class TaskStore(Protocol):
-    """The tasks of all accounts. One object per process."""
+    """The tasks of all accounts. One object per process. `is_shared`: other machines have it too, but not the same files."""
+
+    is_shared: bool
 
     async def open(self) -> None:
         """Prepare the storage. Raises when it cannot be used; the store may be used nevertheless, once the storage works."""
 
     async def close(self) -> None:
         """Finish the changes that have begun. Leases and slots that are still held end with the process."""
+
+    def get_time(self) -> float:
+        """Return the time in Unix seconds, by one clock for all processes that share the store."""
 
     def digest(self, text: str) -> str:
         """Return the digest of an account or a provider in an `ActiveTask`: 8 hex digits.
@@ -130,7 +146,8 @@ class TaskStore(Protocol):
     async def save(self, record: TaskRecord, lease: Lease) -> None:
         """Replace the record.
 
-        Raises ValueError without the task's lease, and NotFound when the task was deleted: it is not created again.
+        Raises ValueError without the task's lease, LeaseLost if another process has taken it, and NotFound when the task was
+        deleted: it is not created again.
         """
 
     async def finish(self, record: TaskRecord, lease: Lease) -> None:
@@ -143,7 +160,10 @@ class TaskStore(Protocol):
         """Request that the process which runs the task cancels it. Raises NotFound."""
 
     async def is_cancel_requested(self, task_id: str) -> bool:
-        """Return whether its cancellation was requested; false for a task that has ended."""
+        """Return whether its cancellation was requested; false for a task that has ended.
+
+        Raises LeaseLost if another process has taken the lease that this process had.
+        """
 
     # The right to work
 
@@ -151,6 +171,12 @@ class TaskStore(Protocol):
         """Return the lease of a task that has not ended.
 
         Return None when the lease is held, here or elsewhere, or the task does not exist.
+        """
+
+    async def check_lease(self, lease: Lease) -> None:
+        """Return if no other process can have the lease now. Call it before a change that the store does not guard.
+
+        Raises LeaseLost.
         """
 
     async def acquire_slot(self, provider: str, limit: int) -> Slot | None:
@@ -186,6 +212,9 @@ class TaskStore(Protocol):
         One search reads a bounded number of records, so it may find fewer and yet continue. Raises InvalidField as `list`.
         """
 
+    def scan(self) -> AsyncIterator[TaskRecord]:
+        """Yield every readable record, in no order. Reads all records: for commands, not for servers."""
+
     async def sweep(self, now: float) -> TaskIds:
         """Delete the tasks that have ended and expired at `now`, and files that dead processes have left.
 
@@ -195,9 +224,21 @@ class TaskStore(Protocol):
         """
 
 
+def require_lease(record: TaskRecord, lease: Lease) -> None:
+    """Raise ValueError without the task's own lease."""
+    if not lease.is_held or lease.task_id != record.id:
+        raise ValueError(f"{record.id} cannot be saved without its lease")
+
+
 def compute_digest(text: str) -> str:
     """Return a digest of 8 hex digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def compute_key_digest(account: str, key: str) -> str:
+    """Return the digest of an account's idempotency key, 64 hex digits."""
+    text = f"{len(account)}\n{account}{key}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def task_not_found_error() -> NotFound:
@@ -208,6 +249,14 @@ def task_not_found_error() -> NotFound:
 def too_many_tasks_error(limit: int) -> RateLimited:
     message = f"This account has reached its limit of {limit} unfinished video tasks. Wait until one has ended."
     return RateLimited(message, retry_after=30, code="too_many_tasks")
+
+
+def newer_record_error() -> MediaUnavailable:
+    return MediaUnavailable("This task was taken by a newer version of the gateway. Try again later.")
+
+
+def unknown_after_error() -> InvalidField:
+    return InvalidField("after", "'after' must be the id of one of your tasks.")
 
 
 def key_conflict_error() -> TaskConflict:

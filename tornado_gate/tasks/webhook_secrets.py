@@ -1,5 +1,7 @@
 """The secrets that webhooks are signed with: one for each account, in one SQLite file that all processes of a machine share.
 
+`database_webhook_secrets` has them for several nodes.
+
 A secret is 256 random bits. After a rotation the previous secrets stay valid for ROTATION_SECONDS, in which webhooks have a
 signature with each secret. An account whose secret is empty gets no webhooks.
 """
@@ -10,7 +12,9 @@ import base64
 import secrets
 import sqlite3
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
 
 from tornado_gate.storage.sqlite import Schema, SqliteFile
 
@@ -34,6 +38,26 @@ class WebhookSecretError(Exception):
     """An error: the file cannot be used. The message has the reason and the remedy."""
 
 
+class WebhookSecrets(Protocol):
+    """The interface of a store of secrets. Synchronous: call it from a thread if an event loop runs.
+
+    Its methods raise WebhookSecretError.
+    """
+
+    def close(self) -> None: ...
+    def get(self, account: str) -> tuple[str, ...]:
+        """Return the valid secrets of an account, the current one first; () if its webhooks are off.
+
+        The first call creates one.
+        """
+
+    def rotate(self, account: str) -> str:
+        """Create a new secret for an account and return it. The previous ones expire in ROTATION_SECONDS."""
+
+    def turn_off(self, account: str) -> None:
+        """Send no webhooks of this account until its secret is rotated. Its secrets expire now."""
+
+
 class WebhookSecretStore:
     """The SQLite file. Synchronous: call it from a thread if an event loop runs. Raises WebhookSecretError."""
 
@@ -46,10 +70,6 @@ class WebhookSecretStore:
         self._file.close()
 
     def get(self, account: str) -> tuple[str, ...]:
-        """Return the valid secrets of an account, the current one first; () if its webhooks are off.
-
-        The first call creates one.
-        """
         self._make()
         with self._file.use_connection() as connection:
             valid = _select_secrets(connection, account)
@@ -57,15 +77,13 @@ class WebhookSecretStore:
             with self._file.transaction() as connection:
                 valid = _select_secrets(connection, account)  # another process may have created it
                 if not valid:
-                    valid = [_add(connection, account, _make_secret())]
+                    valid = [_add(connection, account, make_secret())]
         return tuple(valid) if valid[0] else ()
 
     def rotate(self, account: str) -> str:
-        """Create a new secret for an account and return it. The previous ones expire in ROTATION_SECONDS."""
-        return self._replace(account, _make_secret(), ROTATION_SECONDS)
+        return self._replace(account, make_secret(), ROTATION_SECONDS)
 
     def turn_off(self, account: str) -> None:
-        """Send no webhooks of this account until its secret is rotated. Its secrets expire now."""
         self._replace(account, "", 0.0)
 
     def _replace(self, account: str, secret: str, valid_seconds: float) -> str:
@@ -93,8 +111,7 @@ def _select_secrets(connection: sqlite3.Connection, account: str) -> list[str]:
     select = (
         "SELECT secret FROM webhook_secrets WHERE account = ? AND (expires IS NULL OR expires > ?) ORDER BY number DESC"
     )
-    current = [str(row[0]) for row in connection.execute(select, (account, time.time()))]
-    return current[:1] + [secret for secret in current[1:] if secret]
+    return drop_empty_previous(str(row[0]) for row in connection.execute(select, (account, time.time())))
 
 
 def _add(connection: sqlite3.Connection, account: str, secret: str) -> str:
@@ -106,5 +123,11 @@ def _add(connection: sqlite3.Connection, account: str, secret: str) -> str:
     return secret
 
 
-def _make_secret() -> str:
+def drop_empty_previous(newest_first: Iterable[str]) -> list[str]:
+    """Return the secrets without the previous ones that are empty; the current one may be empty."""
+    secrets = list(newest_first)
+    return secrets[:1] + [secret for secret in secrets[1:] if secret]
+
+
+def make_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()

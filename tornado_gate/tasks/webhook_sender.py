@@ -21,7 +21,7 @@ import orjson
 from tornado_gate.http.fetch import Fetcher, PostFailed
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.view import build_video_task
-from tornado_gate.tasks.webhook_secrets import PREFIX, WebhookSecretError, WebhookSecretStore
+from tornado_gate.tasks.webhook_secrets import PREFIX, WebhookSecretError, WebhookSecrets
 from tornado_gate.types import VideoTask
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ GONE = 410
 class WebhookSender:
     """A sender of the webhooks of tasks, signed with the secrets of their account."""
 
-    def __init__(self, fetcher: Fetcher, secrets: WebhookSecretStore) -> None:
+    def __init__(self, fetcher: Fetcher, secrets: WebhookSecrets) -> None:
         self._fetcher = fetcher
         self._secrets = secrets
 

@@ -68,7 +68,7 @@ async def delete_task(request: AdminRequest) -> Deleted:
 
 
 async def _record_change(request: AdminRequest, action: str, account: str) -> None:
-    """Write the next change of the task to the audit log, because tasks are not in the database."""
+    """Write the next change of the task to the audit log, because the store of tasks has its own transactions."""
 
     def write() -> None:
         with request.services.database.write() as connection:

@@ -329,7 +329,14 @@ REASONS: Final[Mapping[str, Reason]] = {
         "The request names a webhook, and conf has switched webhooks off.", "Ask for the status of the task instead."
     ),
     "storage_unavailable": Reason(
-        "The gateway cannot use its storage.", "Check the disk, and the permissions of server.data_dir."
+        "The gateway cannot use its storage.", "Check the disk, the permissions of server.data_dir, and media.store."
+    ),
+    "task_database_unavailable": Reason(
+        "The database of video tasks cannot be used.",
+        "Check the PostgreSQL server; running tasks continue until it is back.",
+    ),
+    "video_on_other_node": Reason(
+        "The file of the video is at another node of the gateway.", "Send the request to the node that made the video."
     ),
     "metrics_off": Reason(
         "The metrics are not served here.", "Set server.metrics_token or server.metrics_port in conf."

@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from contextlib import aclosing
 from email.utils import formatdate
 from typing import Protocol
-from urllib.parse import quote
 
 from tornado.httputil import HTTPHeaders
 from tornado.iostream import StreamClosedError
 
-from tornado_gate.errors import RequestError
+from tornado_gate.errors import GateError, RequestError
 from tornado_gate.pipeline.snapshot import Snapshot
-from tornado_gate.storage.files import MediaFile, MediaStore, ReadableFile
-
-CHUNK_BYTES = 256 * 1024
+from tornado_gate.storage.files import MediaFile, MediaStore, ReadableFile, format_content_disposition
 
 _RANGE = re.compile(r"bytes=\s*([0-9]{0,100})-([0-9]{0,100})\s*", re.IGNORECASE)
 _ETAG = re.compile(r'\*|"[^"]*"')
-_PLAIN_NAME = re.compile(r"[^A-Za-z0-9 ._()-]")
 # A stored file may be a page with scripts, and it has the same origin as the console.
 _CONTENT_SECURITY_POLICY = "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'"
 
@@ -57,10 +54,13 @@ class ResponseWriter(Protocol):
 
 
 async def send_file(outlet: ResponseWriter, store: MediaStore, file_id: str, until: float) -> None:
-    """Send the file or the requested range; a cache may keep it until `until` (Unix seconds).
+    """Send the file or the requested range, or redirect to the store; a cache may keep it until `until` (Unix seconds).
 
     Raises NotFound, RangeNotSatisfiable, MediaUnavailable.
     """
+    if url := await store.find_redirect(file_id, outlet.request.method or "GET", until):
+        _redirect(outlet, url)
+        return
     async with store.open_for_reading(file_id) as (kept, file):
         span = _find_requested_range(outlet.request, kept)
         _set_file_headers(outlet, kept, int(until))
@@ -77,6 +77,14 @@ async def send_file(outlet: ResponseWriter, store: MediaStore, file_id: str, unt
             outlet.end()
         else:
             await _send_bytes(outlet, file, first, end)
+
+
+def _redirect(outlet: ResponseWriter, url: str) -> None:
+    outlet.set_status(307)
+    outlet.set_header("Location", url)
+    outlet.set_header("Cache-Control", "private, no-store")
+    outlet.set_header("Referrer-Policy", "no-referrer")
+    outlet.end()
 
 
 def _set_file_headers(outlet: ResponseWriter, kept: MediaFile, expires: int) -> None:
@@ -109,18 +117,20 @@ def _find_requested_range(request: FileRequest, kept: MediaFile) -> tuple[int, i
 async def _send_bytes(outlet: ResponseWriter, file: ReadableFile, first: int, end: int) -> None:
     """Send part of a file. Disconnect a client that reads no data for too long; a paused player reconnects with a Range."""
     stall_seconds = outlet.snapshot.config.server.stalled_reader_seconds
+    is_begun = False
     try:
-        await file.seek(first)
-        while first < end:
-            chunk = await file.read(min(CHUNK_BYTES, end - first))
-            if not chunk:
-                raise EOFError("the file is shorter than its record says")
-            first += len(chunk)
-            async with asyncio.timeout(stall_seconds):
-                await outlet.send(chunk)
+        async with aclosing(file.read_range(first, end)) as chunks:
+            async for chunk in chunks:
+                is_begun = True
+                async with asyncio.timeout(stall_seconds):
+                    await outlet.send(chunk)
         outlet.end()
     except StreamClosedError:
         raise  # the caller disconnected; this exception is an OSError too
+    except GateError:
+        if not is_begun:
+            raise
+        outlet.cut()
     except (OSError, EOFError):  # TimeoutError, an OSError: the caller reads no data
         outlet.cut()  # cut, so that the client sees an incomplete file
 
@@ -146,19 +156,6 @@ def parse_range(header: str, size: int) -> tuple[int, int] | None:
         )
         raise RangeNotSatisfiable(message, headers={"Content-Range": f"bytes */{size}"})
     return first, end
-
-
-def format_content_disposition(kept: MediaFile) -> str:
-    """Return the value of Content-Disposition (RFC 6266, RFC 8187).
-
-    It is ``inline`` for types that a browser can show safely, else ``attachment``.
-    """
-    family, _, kind = kept.media_type.partition("/")
-    shown = family in ("image", "audio", "video") and "xml" not in kind  # SVG can contain scripts
-    name = kept.name.strip() or kept.id
-    plain = _PLAIN_NAME.sub("_", name)
-    extended = f"; filename*=UTF-8''{quote(name, safe='', errors='replace')}" if plain != name else ""
-    return f'{"inline" if shown else "attachment"}; filename="{plain}"{extended}'
 
 
 def _make_etag(kept: MediaFile) -> str:

@@ -101,6 +101,7 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
         (
             *("unavailable", "shutting_down", "overloaded", "target_busy", "plugin_failed", "plugin_unavailable"),
             *("storage_unavailable", "too_many_connections", "upstream_overloaded", "provider_removed"),
+            *("task_database_unavailable", "video_on_other_node"),
         ),
     ),
     504: ("The upstream did not answer in time.", ("upstream_timeout",)),

@@ -18,6 +18,7 @@ from tornado.web import Application
 from tornado_gate import config as conf
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config
+from tornado_gate.database.engine import DatabaseError
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
@@ -85,6 +86,16 @@ def load_config(
     return conf.load(path, environment, flags, bound_host, at_rest=at_rest) if path else conf.default_config(flags)
 
 
+def _open_keystore(config: Config) -> KeyStore:
+    """Open the database of conf. Raises FileFaults with its line, DatabaseError for the SQLite file."""
+    try:
+        return KeyStore.open(config.server.data_dir, config.database)
+    except DatabaseError as error:
+        if not config.database:
+            raise
+        raise conf.FileFaults([(("database",), str(error))], config.path, config.lines) from error
+
+
 def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
     """Serve until SIGTERM or SIGINT. Raises ConfigError or ServeError before it listens."""
     inherited, predecessor = take_inherited(os.environ), Predecessor(os.environ)
@@ -100,13 +111,14 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         protect_data_dir(server.data_dir)
     except DataDirError as error:
         raise ServeError(str(error)) from error
-    keystore = KeyStore.open(server.data_dir, config.database)
+    keystore = _open_keystore(config)
     failure_log.clear(server.data_dir)
     count = server.processes or os.cpu_count() or 1
     metrics_folder = prepare_folder(choose_parent(server.data_dir)) if count > 1 else None
     host = PluginHost()
     first = check_plugins(config, host)
     log_warnings(first)
+    media_secret = prepare_media(config)
     if count > 1:
         load_pages()
         host.load_deferred_modules()  # before the fork, so that the processes share the memory
@@ -123,6 +135,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         scrubber=logging_.scrubber,
         listeners=listeners,
         board=board,
+        media_secret=media_secret,
     )
 
     address = format_address(server, listeners)
@@ -177,10 +190,19 @@ def check_plugins(config: Config, host: PluginHost) -> Snapshot:
         host.watchdog.stop()
 
 
+def prepare_media(config: Config) -> bytes:
+    """Check the bucket for files, if conf has one, and return the secret of their addresses. Raises ConfigError."""
+    if config.media.bucket is None:
+        return b""
+    from tornado_gate.storage.bucket_check import prepare_bucket
+
+    return prepare_bucket(config)
+
+
 class ServingProcess(Value, frozen=True, kw_only=True):
     """One serving process, run inside an event loop with the parts that `run` has prepared.
 
-    `board` None: there is no supervisor.
+    `board` None: there is no supervisor. `media_secret` signs the addresses of files in a bucket; b"": there is none.
     """
 
     path: Path | None
@@ -192,10 +214,11 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     scrubber: logs.Scrubber
     listeners: Listeners
     board: Board | None
+    media_secret: bytes
 
     async def serve(self, ready: Callable[[], None]) -> None:
         """Serve until a signal (`drain`), then drain. `ready` is called when the process serves."""
-        services = make_services(self.config, self.host, self.keystore, Metrics())
+        services = make_services(self.config, self.host, self.keystore, Metrics(), self.media_secret)
         journal = failure_log.FailureLog(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
         await services.start()

@@ -189,6 +189,14 @@ class Reloader:
         if config.limits.store != store:
             changed.append("limits.store")
             config = replace(config, limits=replace(config.limits, store=store))
+        bucket = self._gate.snapshot.config.media.bucket
+        if config.media.bucket != bucket:
+            changed.append("media.store and the keys of its bucket")
+            config = replace(config, media=replace(config.media, bucket=bucket))
+        tasks = self._gate.snapshot.config.tasks
+        if config.tasks != tasks:
+            changed.append("tasks.store")
+            config = replace(config, tasks=tasks)
         if changed:
             log.warning("restart the gateway to apply changed settings: %s", ", ".join(changed))
         return replace(config, server=replace(config.server, **kept))

@@ -7,6 +7,7 @@ the sum. Values that change with each request are first counted as plain numbers
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tornado_gate.telemetry.metrics.admission import AdmissionMetrics, LimitMetrics
 from tornado_gate.telemetry.metrics.flushing import Flusher
@@ -18,6 +19,9 @@ from tornado_gate.telemetry.metrics.requests import RequestMetrics
 from tornado_gate.telemetry.metrics.series import SeriesFactory, get_plugin_registry
 from tornado_gate.telemetry.metrics.targets import TargetMetrics
 from tornado_gate.telemetry.metrics.tasks import TaskMetrics
+
+if TYPE_CHECKING:
+    from tornado_gate.telemetry.metrics.bucket import BucketMetrics
 
 __all__ = ["Metrics", "get_plugin_registry"]
 
@@ -38,6 +42,12 @@ class Metrics:
         self.tasks = TaskMetrics(series, labels)
         self.ledger = LedgerMetrics(series, labels)
         self.process = ProcessMetrics(series)
+
+    def add_bucket_metrics(self) -> BucketMetrics:
+        """Create the series of a bucket for files. Call it once, in a process that has one."""
+        from tornado_gate.telemetry.metrics.bucket import BucketMetrics
+
+        return BucketMetrics(self._series)
 
     def set_known_names(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
         """Set the names in the configuration, the only ones used as labels. On a reload, series of removed names are deleted."""

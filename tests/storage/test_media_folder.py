@@ -20,34 +20,34 @@ import pytest
 
 from tests.support.process import Child
 from tornado_gate.errors import GateError, NotFound
-from tornado_gate.storage import files
+from tornado_gate.storage import media_folder
 from tornado_gate.storage.files import (
     MAX_METADATA_BYTES,
     MediaFile,
     MediaFull,
-    MediaStore,
     MediaUnavailable,
     load_media_secret,
 )
+from tornado_gate.storage.media_folder import MediaFolder
 
 DATA = bytes(range(256)) * 4
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> MediaStore:
-    return MediaStore(tmp_path / "media", secret=load_media_secret(tmp_path))
+def store(tmp_path: Path) -> MediaFolder:
+    return MediaFolder(tmp_path / "media", secret=load_media_secret(tmp_path))
 
 
-def other(store: MediaStore, **settings: Any) -> MediaStore:
+def other(store: MediaFolder, **settings: Any) -> MediaFolder:
     """The same folder under other settings, as another process may have it."""
-    return MediaStore(store.folder, secret=store._secret, **settings)
+    return MediaFolder(store.folder, secret=store._secret, **settings)
 
 
-def address(store: MediaStore, kept: MediaFile) -> str:
+def address(store: MediaFolder, kept: MediaFile) -> str:
     return store.sign(kept.id, time.time() + 60)
 
 
-def names(store: MediaStore) -> list[str]:
+def names(store: MediaFolder) -> list[str]:
     return sorted(path.name for path in store.folder.iterdir())
 
 
@@ -56,12 +56,12 @@ async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
         yield chunk
 
 
-async def content(store: MediaStore, file_id: str) -> bytes:
+async def content(store: MediaFolder, file_id: str) -> bytes:
     async with store.open_for_reading(file_id) as (_, file):
         return await file.read()
 
 
-async def is_gone(store: MediaStore, file_id: str) -> bool:
+async def is_gone(store: MediaFolder, file_id: str) -> bool:
     try:
         await content(store, file_id)
     except NotFound:
@@ -73,14 +73,14 @@ async def is_gone(store: MediaStore, file_id: str) -> bool:
 
 
 @pytest.mark.gen_test
-async def test_an_address_is_made_of_random_bits_and_the_kind_of_the_file(store: MediaStore) -> None:
+async def test_an_address_is_made_of_random_bits_and_the_kind_of_the_file(store: MediaFolder) -> None:
     first, second = [await store.put(DATA, "video/mp4", "../../name") for _ in range(2)]
     assert re.fullmatch(r"/media/[0-9a-f]{32}\.mp4\?expires=\d+&signature=[0-9a-f]{64}", address(store, first))
     assert first.id != second.id
 
 
 @pytest.mark.gen_test
-async def test_files_are_for_their_owner_only(store: MediaStore) -> None:
+async def test_files_are_for_their_owner_only(store: MediaFolder) -> None:
     await store.put(DATA, "image/png")
     assert stat.S_IMODE(store.folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in store.folder.iterdir()} == {0o600}
@@ -90,7 +90,7 @@ async def test_files_are_for_their_owner_only(store: MediaStore) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_file_that_has_expired_is_gone_and_then_removed(store: MediaStore) -> None:
+async def test_a_file_that_has_expired_is_gone_and_then_removed(store: MediaFolder) -> None:
     old = await other(store, seconds=-1).put(DATA, "image/png")
     assert await is_gone(store, old.id)
     assert names(store)
@@ -103,7 +103,7 @@ async def test_a_file_that_has_expired_is_gone_and_then_removed(store: MediaStor
 
 
 @pytest.mark.gen_test
-async def test_a_file_outlives_a_restart(store: MediaStore) -> None:
+async def test_a_file_outlives_a_restart(store: MediaFolder) -> None:
     kept = await store.put(DATA, "image/png", "cat.png")
     assert await other(store).find_file(kept.id) == kept
     await store.delete(kept.id)
@@ -115,7 +115,7 @@ def room_for(count: int, size: int = 1024) -> int:
     return (count - 1) * (size + 400) + size + MAX_METADATA_BYTES
 
 
-async def put_aged(store: MediaStore, age: float) -> MediaFile:
+async def put_aged(store: MediaFolder, age: float) -> MediaFile:
     """A file that was written `age` seconds ago."""
     kept = await store.put(DATA, "image/png")
     os.utime(store.folder / kept.id, (0, time.time() - age))
@@ -124,7 +124,7 @@ async def put_aged(store: MediaStore, age: float) -> MediaFile:
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_the_oldest_files_make_room_after_those_that_have_expired(store: MediaStore, streamed: bool) -> None:
+async def test_the_oldest_files_make_room_after_those_that_have_expired(store: MediaFolder, streamed: bool) -> None:
     small = other(store, max_bytes=room_for(3))
     middle, oldest = await put_aged(small, 20), await put_aged(small, 30)
     expired = await put_aged(other(store, max_bytes=small.max_bytes, seconds=-1), 10)
@@ -137,7 +137,7 @@ async def test_the_oldest_files_make_room_after_those_that_have_expired(store: M
 
 
 @pytest.mark.gen_test
-async def test_a_file_that_is_being_read_is_not_evicted(store: MediaStore) -> None:
+async def test_a_file_that_is_being_read_is_not_evicted(store: MediaFolder) -> None:
     small = other(store, max_bytes=room_for(2))
     read, unread = await put_aged(small, 20), await put_aged(small, 10)
     async with small.open_for_reading(read.id) as (_, file):
@@ -154,8 +154,8 @@ async def test_a_file_that_is_being_read_is_not_evicted(store: MediaStore) -> No
 
 
 @pytest.mark.gen_test
-async def test_a_file_that_is_being_written_is_not_evicted(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "ABANDONED_SECONDS", -1.0)
+async def test_a_file_that_is_being_written_is_not_evicted(store: MediaFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(media_folder, "ABANDONED_SECONDS", -1.0)
     small = other(store, max_bytes=room_for(2))
 
     async def source() -> AsyncIterator[bytes]:
@@ -170,7 +170,7 @@ async def test_a_file_that_is_being_written_is_not_evicted(store: MediaStore, mo
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_file_that_can_never_fit_evicts_nobody(store: MediaStore, streamed: bool) -> None:
+async def test_a_file_that_can_never_fit_evicts_nobody(store: MediaFolder, streamed: bool) -> None:
     small = other(store, max_bytes=room_for(3))
     kept = await small.put(DATA, "image/png")
     with pytest.raises(MediaFull) as caught:
@@ -181,9 +181,9 @@ async def test_a_file_that_can_never_fit_evicts_nobody(store: MediaStore, stream
 
 @pytest.mark.gen_test
 async def test_a_file_of_unknown_size_makes_room_while_it_grows(
-    store: MediaStore, monkeypatch: pytest.MonkeyPatch
+    store: MediaFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "BYTES_BETWEEN_SCANS", 1000)
+    monkeypatch.setattr(media_folder, "BYTES_BETWEEN_SCANS", 1000)
     small = other(store, max_bytes=room_for(5))
     old = [await put_aged(small, age) for age in (40, 30, 20, 10)]
     seen: list[int] = []
@@ -200,8 +200,8 @@ async def test_a_file_of_unknown_size_makes_room_while_it_grows(
 
 
 @pytest.mark.gen_test
-async def test_what_is_not_ours_is_left_alone(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "ABANDONED_SECONDS", -1.0)
+async def test_what_is_not_ours_is_left_alone(store: MediaFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(media_folder, "ABANDONED_SECONDS", -1.0)
     store.folder.mkdir()
     for name in ("README", "0" * 32, "x.png", ".hidden", "0" * 32 + ".png.bak"):
         (store.folder / name).write_bytes(DATA)
@@ -213,7 +213,7 @@ async def test_what_is_not_ours_is_left_alone(store: MediaStore, monkeypatch: py
 # Accounts
 
 
-async def count_of(store: MediaStore, kept: list[MediaFile]) -> int:
+async def count_of(store: MediaFolder, kept: list[MediaFile]) -> int:
     """How many of these files are still there."""
     return len(kept) - sum([await is_gone(store, file.id) for file in kept])
 
@@ -221,7 +221,7 @@ async def count_of(store: MediaStore, kept: list[MediaFile]) -> int:
 @pytest.mark.gen_test
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_an_account_that_makes_many_files_evicts_its_own_and_nobody_elses(
-    store: MediaStore, streamed: bool
+    store: MediaFolder, streamed: bool
 ) -> None:
     small = other(store, max_bytes=room_for(10))
     ours = [await small.put(DATA, "image/png", account="ours") for _ in range(3)]
@@ -234,7 +234,7 @@ async def test_an_account_that_makes_many_files_evicts_its_own_and_nobody_elses(
 
 
 @pytest.mark.gen_test
-async def test_a_new_account_takes_its_room_from_the_one_that_holds_most(store: MediaStore) -> None:
+async def test_a_new_account_takes_its_room_from_the_one_that_holds_most(store: MediaFolder) -> None:
     small = other(store, max_bytes=room_for(12))
     large = [await small.put(DATA, "image/png", account="large") for _ in range(9)]
     middle = [await small.put(DATA, "image/png", account="middle") for _ in range(3)]
@@ -245,7 +245,7 @@ async def test_a_new_account_takes_its_room_from_the_one_that_holds_most(store: 
 
 
 @pytest.mark.gen_test
-async def test_an_account_whose_files_are_all_in_use_does_not_evict_those_of_others(store: MediaStore) -> None:
+async def test_an_account_whose_files_are_all_in_use_does_not_evict_those_of_others(store: MediaFolder) -> None:
     small = other(store, max_bytes=room_for(4))
     theirs = await small.put(DATA, "image/png", account="small")
     async with AsyncExitStack() as reading:
@@ -260,7 +260,7 @@ async def test_an_account_whose_files_are_all_in_use_does_not_evict_those_of_oth
 @pytest.mark.gen_test
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_where_nothing_is_evicted_an_account_leaves_as_much_as_it_holds(
-    store: MediaStore, streamed: bool
+    store: MediaFolder, streamed: bool
 ) -> None:
     videos = other(store, max_bytes=room_for(12), evicts=False)
     for account, least, most in (("first", 5, 6), ("second", 2, 3), ("third", 1, 2)):
@@ -275,7 +275,7 @@ async def test_where_nothing_is_evicted_an_account_leaves_as_much_as_it_holds(
 
 
 @pytest.mark.gen_test
-async def test_addresses_do_not_show_which_files_belong_to_one_account(store: MediaStore) -> None:
+async def test_addresses_do_not_show_which_files_belong_to_one_account(store: MediaFolder) -> None:
     kept = [await store.put(DATA, "image/png", account="same") for _ in range(20)]
     for start in range(0, 32, 4):
         assert len({file.id[start : start + 4] for file in kept}) > 10
@@ -288,9 +288,9 @@ async def test_addresses_do_not_show_which_files_belong_to_one_account(store: Me
 @pytest.mark.gen_test
 @pytest.mark.parametrize("chunks", [DATA, pieces(DATA, DATA)], ids=["bytes", "chunks"])
 async def test_a_full_disk_is_507_and_leaves_nothing(
-    store: MediaStore, monkeypatch: pytest.MonkeyPatch, chunks: Any, caplog: pytest.LogCaptureFixture
+    store: MediaFolder, monkeypatch: pytest.MonkeyPatch, chunks: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(files, "_create_file", lambda _path, _flags: os.open("/dev/full", os.O_WRONLY))
+    monkeypatch.setattr(media_folder, "_create_file", lambda _path, _flags: os.open("/dev/full", os.O_WRONLY))
     with pytest.raises(MediaFull) as caught:
         await store.put(chunks, "image/png")
     assert (caught.value.status, caught.value.code) == (507, "storage_full")
@@ -303,14 +303,14 @@ async def test_a_full_disk_is_507_and_leaves_nothing(
 
 @pytest.mark.gen_test
 async def test_a_disk_that_is_full_for_the_facts_leaves_nothing(
-    store: MediaStore, monkeypatch: pytest.MonkeyPatch
+    store: MediaFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create = files._create_file
+    create = media_folder._create_file
 
     def full(path: str | Path, flags: int) -> int:
         return os.open("/dev/full", os.O_WRONLY) if str(path).endswith(".about.part") else create(path, flags)
 
-    monkeypatch.setattr(files, "_create_file", full)
+    monkeypatch.setattr(media_folder, "_create_file", full)
     with pytest.raises(MediaFull):
         await store.put(DATA, "image/png")
     assert names(store) == []
@@ -319,12 +319,12 @@ async def test_a_disk_that_is_full_for_the_facts_leaves_nothing(
 @pytest.mark.gen_test
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EIO])
 async def test_a_disk_that_cannot_be_written_is_503(
-    store: MediaStore, monkeypatch: pytest.MonkeyPatch, number: int
+    store: MediaFolder, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refuse(path: str | Path, _flags: int) -> int:
         raise OSError(number, os.strerror(number), str(path))
 
-    monkeypatch.setattr(files, "_create_file", refuse)
+    monkeypatch.setattr(media_folder, "_create_file", refuse)
     with pytest.raises(MediaUnavailable) as caught:
         await store.put(DATA, "image/png")
     assert (caught.value.status, caught.value.code) == (503, "storage_unavailable")
@@ -332,7 +332,7 @@ async def test_a_disk_that_cannot_be_written_is_503(
 
 
 @pytest.mark.gen_test
-async def test_a_folder_that_is_none_is_503(store: MediaStore) -> None:
+async def test_a_folder_that_is_none_is_503(store: MediaFolder) -> None:
     store.folder.write_bytes(b"")
     for work in (store.put(DATA, "image/png"), store.sweep(), store.find_file("0" * 32 + ".png")):
         with pytest.raises(MediaUnavailable):
@@ -341,7 +341,7 @@ async def test_a_folder_that_is_none_is_503(store: MediaStore) -> None:
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("error", [ConnectionResetError("upstream"), GateError("no"), asyncio.CancelledError()])
-async def test_a_source_that_fails_is_heard_and_leaves_nothing(store: MediaStore, error: BaseException) -> None:
+async def test_a_source_that_fails_is_heard_and_leaves_nothing(store: MediaFolder, error: BaseException) -> None:
     async def source() -> AsyncIterator[bytes]:
         yield DATA
         raise error
@@ -354,14 +354,14 @@ async def test_a_source_that_fails_is_heard_and_leaves_nothing(store: MediaStore
 
 @pytest.mark.gen_test
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"id": 1}', b"\xff"])
-async def test_facts_that_are_damaged_make_a_file_gone(store: MediaStore, damage: bytes) -> None:
+async def test_facts_that_are_damaged_make_a_file_gone(store: MediaFolder, damage: bytes) -> None:
     kept = await store.put(DATA, "image/png")
     (store.folder / f"{kept.id}.about").write_bytes(damage)
     assert await is_gone(store, kept.id)
 
 
 @pytest.mark.gen_test
-async def test_a_file_that_is_shorter_than_it_should_be_is_gone(store: MediaStore) -> None:
+async def test_a_file_that_is_shorter_than_it_should_be_is_gone(store: MediaFolder) -> None:
     kept = await store.put(DATA, "image/png")
     os.truncate(store.folder / kept.id, 100)
     assert await is_gone(store, kept.id)
@@ -372,11 +372,12 @@ async def test_a_file_that_is_shorter_than_it_should_be_is_gone(store: MediaStor
 CHILD = """
 import asyncio, sys, time
 from pathlib import Path
-from tornado_gate.storage.files import MediaStore, load_media_secret
+from tornado_gate.storage.files import load_media_secret
+from tornado_gate.storage.media_folder import MediaFolder
 
 async def work():
     folder, what = Path(sys.argv[1]), sys.argv[2]
-    store = MediaStore(folder / "media", secret=load_media_secret(folder), max_bytes=int(sys.argv[3]))
+    store = MediaFolder(folder / "media", secret=load_media_secret(folder), max_bytes=int(sys.argv[3]))
     async def endless():
         yield b"x" * 300_000
         print("writing", flush=True)
@@ -398,7 +399,7 @@ def child(tmp_path: Path, what: str, most: int = 10_000_000) -> Child:
 
 
 @pytest.mark.gen_test
-async def test_what_one_process_keeps_another_serves(store: MediaStore, tmp_path: Path) -> None:
+async def test_what_one_process_keeps_another_serves(store: MediaFolder, tmp_path: Path) -> None:
     said = child(tmp_path, "one")
     found = await asyncio.to_thread(said.wait_for_line, r"address /media/(\S+)\?expires=(\d+)&signature=(\w+)")
     assert store.verify_signature(found[1], found[2], found[3])
@@ -407,7 +408,7 @@ async def test_what_one_process_keeps_another_serves(store: MediaStore, tmp_path
 
 
 @pytest.mark.gen_test
-async def test_processes_keep_one_cap_together(store: MediaStore, tmp_path: Path) -> None:
+async def test_processes_keep_one_cap_together(store: MediaFolder, tmp_path: Path) -> None:
     most = room_for(10)
     children = [child(tmp_path, "many", most) for _ in range(3)]
     for one in children:
@@ -424,13 +425,13 @@ async def test_processes_keep_one_cap_together(store: MediaStore, tmp_path: Path
 
 @pytest.mark.gen_test
 async def test_a_process_that_is_killed_while_it_writes_leaves_no_file(
-    store: MediaStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: MediaFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = child(tmp_path, "endless")
     await asyncio.to_thread(writer.wait_for_line, "writing")
     (part,) = names(store)
     assert part.endswith(".png.part")
-    monkeypatch.setattr(files, "ABANDONED_SECONDS", -1.0)
+    monkeypatch.setattr(media_folder, "ABANDONED_SECONDS", -1.0)
     await store.sweep()
     assert names(store) == [part]  # its writer lives
     writer.kill()
@@ -442,7 +443,7 @@ async def test_a_process_that_is_killed_while_it_writes_leaves_no_file(
 
 @pytest.mark.gen_test
 async def test_a_process_that_died_between_file_and_facts_leaves_no_file(
-    store: MediaStore, monkeypatch: pytest.MonkeyPatch
+    store: MediaFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = await store.put(DATA, "image/png")
     lone = await store.put(DATA, "image/png")
@@ -452,13 +453,13 @@ async def test_a_process_that_died_between_file_and_facts_leaves_no_file(
         assert await is_gone(store, one.id)
     await store.sweep()
     assert len(names(store)) == 3  # it may still be at work
-    monkeypatch.setattr(files, "ABANDONED_SECONDS", -1.0)
+    monkeypatch.setattr(media_folder, "ABANDONED_SECONDS", -1.0)
     await store.sweep()
     assert names(store) == []
 
 
 @pytest.mark.gen_test
-async def test_the_facts_beside_a_file_are_plain(store: MediaStore) -> None:
+async def test_the_facts_beside_a_file_are_plain(store: MediaFolder) -> None:
     kept = await store.put(DATA, "image/png", "猫.png")
     async with aiofiles.open(store.folder / f"{kept.id}.about") as file:
         about = json.loads(await file.read())
@@ -469,7 +470,7 @@ async def test_the_facts_beside_a_file_are_plain(store: MediaStore) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_link_is_not_followed(store: MediaStore, tmp_path: Path) -> None:
+async def test_a_link_is_not_followed(store: MediaFolder, tmp_path: Path) -> None:
     kept = await store.put(b"secret", "text/plain")
     path = store.folder / kept.id
     path.rename(tmp_path / "outside")
