@@ -37,8 +37,8 @@ help: ## list these commands
 install: $(STAMPS)/runtime ## create .venv with the gateway and its plugins; installs .venv/bin/tornado-gate
 	@$(BIN)/python -m compileall -q tornado_gate plugins/*/tornado_gate_* # otherwise every start compiles, if bytecode cannot be written
 
-run: install ## install, then serve conf/gate.yaml (CONF=FILE: another file)
-	$(BIN)/tornado-gate serve --conf $(CONF)
+run: install ## install, then serve conf/gate.yaml (CONF=FILE: another file, PORT=N: another port)
+	$(BIN)/tornado-gate serve --conf $(CONF) $(if $(filter command%,$(origin PORT)),--port $(PORT))
 
 test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install the test requirements, then prove everything by representatives (PYTEST_ARGS=…: select tests)
 	$(PYTEST) -m "not qa" $(PYTEST_ARGS)

@@ -49,6 +49,7 @@ setup(
         "argon2-cffi>=25",
         "cachetools>=6",
         "click>=8.1",
+        "cryptography>=45",
         "httptools>=0.7",
         "joserfc>=1.8,<2",
         "marshmallow>=4,<5",

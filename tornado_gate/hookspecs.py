@@ -43,6 +43,7 @@ from tornado_gate.types import (
 from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.texts import Decision, GuardedText, GuardOptions
 from tornado_gate.types.value import Value, field
+from tornado_gate.types.vendors import ListedModel, Vendor
 
 FORMAT_PROJECT = "tornado_gate_format"
 PROVIDER_PROJECT = "tornado_gate_provider"
@@ -342,6 +343,33 @@ class ProviderSpec:
         Where: before the first request of the configuration, and by the commands ``check`` and ``models show``.
         Coroutine: no.
         Raises: `ConfigError`, which makes conf invalid.
+        """
+        raise AssertionError("a specification is never called")
+
+    @provider_spec(firstresult=True)
+    def list_vendors(self) -> list[Vendor]:
+        """Optional: return the vendors whose accounts people can add with this plugin, each with its address and settings.
+
+        An empty list: the plugin uses no accounts, so it is not offered. Without this hook it is offered by its name alone.
+
+        When: when an administrator adds a provider entry; also for a plugin that is off.
+        Where: the console's page of providers, and the command ``providers add``; never for a request for a model.
+        Coroutine: no.
+        Raises: nothing; after an exception the plugin is offered without vendors.
+        """
+        raise AssertionError("a specification is never called")
+
+    @provider_spec(firstresult=True)
+    async def list_models(self, call: Call) -> list[ListedModel]:
+        """Optional: ask the vendor for the models of the account; a coroutine.
+
+        `tornado_gate.wire.model_lists.fetch_models` asks and reads. `call.target` has address, key and settings, and no model.
+        Without this hook, the connection is tested with a short chat.
+
+        When: when an administrator tests the connection of a provider entry.
+        Where: the console, /admin/v1 and the command ``providers test``; never for a request for a model.
+        Coroutine: yes.
+        Raises: an `UpstreamError`, whose message the administrator reads.
         """
         raise AssertionError("a specification is never called")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,13 @@ def test_plugins_are_listed_with_kind_state_hooks_and_operations(conf: Path) -> 
     assert set(rows["local"]["operations"]) >= {"chat", "count_tokens", "embeddings", "images", "moderation", "speech"}
     assert "chat" in rows["format-openai"]["operations"]
     assert len(run("plugins", "list", "--conf", conf).output.splitlines()) == len(PluginHost().plugins) + 1
+
+
+def test_make_run_serves_on_another_port_when_told() -> None:
+    root = Path(__file__).parent.parent.parent
+    told = subprocess.run(
+        ["make", "-n", "run", "PORT=9000"], cwd=root, capture_output=True, text=True, check=True
+    ).stdout
+    assert "tornado-gate serve --conf conf/gate.yaml --port 9000" in told
+    usual = subprocess.run(["make", "-n", "run"], cwd=root, capture_output=True, text=True, check=True).stdout
+    assert "--port" not in usual

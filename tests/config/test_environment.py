@@ -43,7 +43,8 @@ def test_only_what_came_from_the_environment_is_marked() -> None:
 @pytest.mark.parametrize("text", ["${}", "${1A}", "${A-b}", "${A:b}", "${ A }", "${A", "x${"])
 def test_malformed_reference_is_a_fault(conf: Conf, text: str) -> None:
     assert conf.report(f"server:\n  host: '{text}'\n", {"A": "x"}) == [
-        "FILE:2: server.host: a reference must be ${NAME}, ${NAME:-default} or ${file:PATH}; write $${ for a literal ${"
+        "FILE:2: server.host: a reference must be ${NAME}, ${NAME:-default}, ${file:PATH} or ${secret:NAME}; "
+        "write $${ for a literal ${"
     ]
 
 
@@ -173,7 +174,7 @@ def test_a_file_that_cannot_be_read_is_a_fault_that_does_not_show_it(tmp_path: P
         "the file folder cannot be read: Is a directory",
         "the file latin cannot be read: it is not UTF-8",
         "the file long cannot be read: it has more than 65536 bytes",
-        "a reference must be ${NAME}, ${NAME:-default} or ${file:PATH}; write $${ for a literal ${",
+        "a reference must be ${NAME}, ${NAME:-default}, ${file:PATH} or ${secret:NAME}; write $${ for a literal ${",
         "the file empty cannot be read: it is empty; if it may be, write ${file:empty:-}",
     ]
 

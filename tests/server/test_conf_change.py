@@ -89,15 +89,15 @@ def test_of_two_administrators_who_reviewed_the_same_text_one_is_told(config: Co
     plugins = ["cascade", "kling", "dashscope", "gemini"]
     reviews = [review_plugin(config, name, on=True) for name in plugins]
 
-    def apply(review: Review) -> str:
+    def apply(plugin: str, review: Review) -> str:
         try:
-            apply_plugin(config, review.plugin, on=True, digest=review.digest)
+            apply_plugin(config, plugin, on=True, digest=review.digest)
         except ChangeRefused as refused:
             return str(refused)
         return "applied"
 
     with ThreadPoolExecutor(len(plugins)) as pool:
-        results = sorted(pool.map(apply, reviews))
+        results = sorted(pool.map(apply, plugins, reviews))
     changed = "The file has changed since you reviewed the change. Review it again."
     assert results == [changed, changed, changed, "applied"]
     text = get_path(config).read_text(encoding="utf-8")

@@ -8,10 +8,16 @@ import click
 
 from tornado_gate._version import __version__
 from tornado_gate.cli.check import check
+from tornado_gate.cli.explain import explain
+from tornado_gate.cli.import_command import import_
 from tornado_gate.cli.keys import keys
 from tornado_gate.cli.limits import limits
 from tornado_gate.cli.models import models
+from tornado_gate.cli.plan import plan
 from tornado_gate.cli.plugins import plugins
+from tornado_gate.cli.providers import providers
+from tornado_gate.cli.secrets import secrets
+from tornado_gate.cli.selftest_command import selftest
 from tornado_gate.cli.serve import serve
 from tornado_gate.cli.tasks import tasks
 from tornado_gate.cli.usage import usage
@@ -21,7 +27,7 @@ EXIT_CODES = """\b
 Exit codes:
   0  done
   1  failed; the error is printed to stderr (`check`: to stdout)
-  2  invalid command line
+  2  invalid command line; `import`: written, but something could not be carried
 """
 
 
@@ -41,15 +47,22 @@ def cli() -> None:
     Without --conf, conf/gate.yaml is read if it exists; otherwise the embedded `local` models are served. Other commands:
 
     \b
-      tornado-gate check                     check the configuration
+      tornado-gate check --online            check the configuration, and ask every provider
+      tornado-gate plan new.yaml             show what another configuration would change
+      tornado-gate explain MODEL             show which targets a request gets
+      tornado-gate import litellm FILE       write a configuration from that of another gateway
+      tornado-gate selftest                  call every route with the embedded models
       tornado-gate plugins list              list installed providers and wire formats
+      tornado-gate providers add NAME ...    add an account at a vendor
       tornado-gate models show NAME          show what a model accepts, and the sources
       tornado-gate keys create --name ann    create an API key
       tornado-gate usage --group-by model    show what was used and what it cost
     """
 
 
-for command in (serve, check, plugins, models, keys, users, limits, usage, tasks):
+for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks):
+    cli.add_command(command)
+for command in (import_, plan, explain, selftest):
     cli.add_command(command)
 
 

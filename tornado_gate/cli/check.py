@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from tornado_gate.cli.common import conf_option, exit_with_faults, find_conf_file
+from tornado_gate.cli.common import conf_option, exit_with_faults, find_conf_file, verbose_option
 from tornado_gate.config.faults import Fault
 from tornado_gate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tornado_gate.pipeline.snapshot import Snapshot
+    from tornado_gate.plugins.host import PluginHost
 
 
 @click.command(short_help="Check a configuration.")
 @conf_option
-def check(conf_file: Path | None) -> None:
+@verbose_option
+@click.option("--online", is_flag=True, help="Also ask every provider: does its key work, does it have the models?")
+def check(conf_file: Path | None, online: bool) -> None:
     """Check a configuration without serving it.
 
     Exit code 0 if it is valid; otherwise 1, with one line per fault:
@@ -25,10 +33,16 @@ def check(conf_file: Path | None) -> None:
     that is on and cannot work is a fault too, although the gateway starts without it and answers 503 where it is needed. The
     same applies to a plugin that plugins.lock beside the file does not allow. Warnings name .pth files that run code at each
     start of Python.
+
+    \b
+      tornado-gate check --online        also ask every provider
+
+    With --online each provider that is on is asked for its models, for at most 20 s. A key that is refused, an address without an
+    answer, and a model that the vendor does not have are faults. A provider whose plugin cannot list models gets a chat of a few
+    tokens, which costs money.
     """
-    from tornado_gate.config import FileFaults, describe
+    from tornado_gate.config import FileFaults
     from tornado_gate.plugins.host import PluginHost
-    from tornado_gate.plugins.path_files import find_path_files
     from tornado_gate.server.process.process import Overrides, check_plugins, load_config
 
     path = find_conf_file(conf_file)
@@ -45,11 +59,34 @@ def check(conf_file: Path | None) -> None:
     if failed:
         faults: list[Fault] = [(("plugins", name), f"cannot work: {error}") for name, error in failed.items()]
         exit_with_faults(FileFaults(faults, path, config.lines), path, to_stdout=True)
-    for fault in describe(snapshot.plugins.warnings, path, config.lines):
+    if online:
+        _check_online(snapshot, path)
+    _print_warnings(snapshot, host, path)
+    models, providers = len(config.models), len(snapshot.targets.providers)
+    click.echo(f"{path or 'the built-in configuration'}: valid; {models} models, {providers} providers")
+
+
+def _print_warnings(snapshot: Snapshot, host: PluginHost, path: Path | None) -> None:
+    from tornado_gate.config import describe
+    from tornado_gate.plugins.path_files import find_path_files
+
+    for fault in describe(snapshot.plugins.warnings, path, snapshot.config.lines):
         click.echo(f"warning: {fault}")
     for name, claim in host.foreign_claims.items():
         click.echo(f"warning: plugins.{name}: {claim}")
     for path_file in find_path_files():
         click.echo(f"warning: {path_file.describe()}")
-    models, providers = len(config.models), len(snapshot.targets.providers)
-    click.echo(f"{path or 'the built-in configuration'}: valid; {models} models, {providers} providers")
+
+
+def _check_online(snapshot: Snapshot, path: Path | None) -> None:
+    """Ask every provider. Print those that work; exit with the faults of the others."""
+    from tornado_gate.cli.online_check import check_providers
+    from tornado_gate.config import FileFaults, describe
+
+    result = asyncio.run(check_providers(snapshot))
+    for line in result.working:
+        click.echo(line)
+    for fault in describe(result.warnings, path, snapshot.config.lines):
+        click.echo(f"warning: {fault}")
+    if result.faults:
+        exit_with_faults(FileFaults(result.faults, path, snapshot.config.lines), path, to_stdout=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from tornado_gate.errors import ConfigError
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _parse_path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
+def parse_path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
     """Return an option's value as a path, which need not exist."""
     if value is None:
         return None
@@ -32,7 +33,7 @@ def _parse_path(_context: click.Context, _option: click.Parameter, value: str | 
 
 def parse_folder(context: click.Context, option: click.Parameter, value: str | None) -> Path | None:
     """Return an option's value as the path of a folder, which need not exist."""
-    path = _parse_path(context, option, value)
+    path = parse_path(context, option, value)
     if path is not None and os.path.lexists(path) and not path.is_dir():
         raise click.BadParameter("must be a folder; this is a file")
     return path
@@ -44,7 +45,7 @@ def conf_option(command: F) -> F:
         "--conf",
         "conf_file",
         metavar="FILE",
-        callback=_parse_path,
+        callback=parse_path,
         envvar="TORNADO_GATE_CONF",
         show_envvar=True,
         help="The configuration file. Default: conf/gate.yaml if it exists.",
@@ -59,6 +60,23 @@ def data_dir_option(command: F) -> F:
         callback=parse_folder,
         help="The gateway's data directory. Overrides server.data_dir of the configuration.",
     )(command)
+
+
+def verbose_option(command: F) -> F:
+    """Add --verbose to a command that imports plugins. Without it the traceback of a failed plugin is not printed."""
+    return click.option(
+        "--verbose",
+        is_flag=True,
+        expose_value=False,
+        callback=_hide_tracebacks,
+        help="Also print the traceback of a plugin that fails.",
+    )(command)
+
+
+def _hide_tracebacks(_context: click.Context, _option: click.Parameter, is_verbose: bool) -> None:
+    """Discard the log of failed plugins, which the command reports in one line each."""
+    if not is_verbose:
+        logging.getLogger("tornado_gate.plugins.host").addHandler(logging.NullHandler())
 
 
 def find_conf_file(conf_file: Path | None) -> Path | None:

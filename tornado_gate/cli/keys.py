@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import time
@@ -23,6 +22,7 @@ from tornado_gate.cli.common import (
     load,
     protect_storage,
 )
+from tornado_gate.cli.conf_changes import make_actor
 from tornado_gate.cli.key_options import (
     bound_options,
     parse_checked_list,
@@ -38,7 +38,6 @@ from tornado_gate.server.process.command_name import format_command
 
 if TYPE_CHECKING:
     from tornado_gate.accounts.keys import KeyStore, StoredKey
-    from tornado_gate.accounts.people import Actor
     from tornado_gate.config.model import Config, KeyEntry
 
 
@@ -142,22 +141,11 @@ def create(conf_file: Path | None, data_dir: Path | None, name: str, **options: 
     try:
         with closing(KeyStore.open(config.server.data_dir, config.database)) as store:
             options |= store.find_owner(options.pop("user"), options.pop("team"), role=options["role"])
-            key, stored = store.create(name, **options, actor=_make_actor())
+            key, stored = store.create(name, **options, actor=make_actor())
     except (AccountError, DatabaseError) as error:
         exit_with_message(str(error))
     click.echo(f"{stored.id} created for '{name}' in {store.database.name}. The key is shown only once:", err=True)
     click.echo(key)
-
-
-def _make_actor() -> Actor:
-    """Return the user who runs the command, for the audit log."""
-    from tornado_gate.accounts.people import Actor
-
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # this user has no name
-        name = f"user {os.getuid()}"
-    return Actor(id="command", name=name[:200], role="administrator")
 
 
 def _check_operations(path: Path | None, config: Config, operations: tuple[str, ...]) -> None:
@@ -302,7 +290,7 @@ def revoke(conf_file: Path | None, data_dir: Path | None, named: str) -> None:
 
     store = _open_for_change(conf_file, data_dir, named)
     try:
-        key = store.revoke_named(named, actor=_make_actor())
+        key = store.revoke_named(named, actor=make_actor())
     except (AccountError, DatabaseError) as error:
         exit_with_message(str(error))
     click.echo(f"{key.id} ('{key.name}') is revoked in {store.database.name}.")
@@ -334,7 +322,7 @@ def rotate(conf_file: Path | None, data_dir: Path | None, named: str, overlap: f
     store = _open_for_change(conf_file, data_dir, named)
     try:
         old = store.find_named(named)
-        key, new = store.rotate(old.id, overlap_seconds=overlap, actor=_make_actor())
+        key, new = store.rotate(old.id, overlap_seconds=overlap, actor=make_actor())
         old = store.get(old.id)
     except (AccountError, DatabaseError) as error:
         exit_with_message(str(error))
@@ -357,7 +345,7 @@ def adopt(conf_file: Path | None, data_dir: Path | None, named: str) -> None:
 
     store = _open_for_change(conf_file, data_dir, named)
     try:
-        key = store.adopt(store.find_named(named).id, _make_actor())
+        key = store.adopt(store.find_named(named).id, make_actor())
     except (AccountError, DatabaseError) as error:
         exit_with_message(str(error))
     click.echo(f"{key.id} ('{key.name}') is taken over. Rotate it if its maker must not know it.", err=True)

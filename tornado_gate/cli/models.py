@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tornado_gate.cli.common import conf_option, exit_with_faults, exit_with_message, find_conf_file
+from tornado_gate.cli.common import (
+    conf_option,
+    data_dir_option,
+    exit_with_faults,
+    exit_with_message,
+    find_conf_file,
+)
+from tornado_gate.cli.conf_changes import load_file, write_change
 from tornado_gate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,9 +23,38 @@ if TYPE_CHECKING:
     from tornado_gate.types import Target
 
 
-@click.group(short_help="Show the facts about models.")
+@click.group(short_help="Show, add and remove models.")
 def models() -> None:
-    """Show the facts about the models in the configuration."""
+    """Show the facts about the models in the configuration, add models, and remove them."""
+
+
+@models.command("add", short_help="Add a model of a provider entry.")
+@click.argument("name")
+@click.option("--provider", required=True, metavar="P", help="The provider entry.")
+@click.option("--model", metavar="M", help="The vendor's name of the model. Default: NAME.")
+@conf_option
+@data_dir_option
+def add_model(name: str, provider: str, model: str | None, conf_file: Path | None, data_dir: Path | None) -> None:
+    """Add the model NAME, as callers name it. With a * in NAME, the rest of the name goes upstream: 'openai/*'."""
+    from tornado_gate.config.entry_edits import EntryAddition
+
+    _, config = load_file(conf_file, data_dir)
+    entry = {"provider": provider, **({"model": model} if model else {})}
+    step = EntryAddition(section="models", name=name, entry=entry)
+    write_change(config, "model.create", name, lambda _: [step], {})
+
+
+@models.command("remove", short_help="Remove a model that nothing else needs.")
+@click.argument("name")
+@conf_option
+@data_dir_option
+def remove_model(name: str, conf_file: Path | None, data_dir: Path | None) -> None:
+    """Remove the model NAME from the configuration file."""
+    from tornado_gate.config.entry_edits import EntryRemoval
+
+    _, config = load_file(conf_file, data_dir)
+    step = EntryRemoval(section="models", name=name)
+    write_change(config, "model.delete", name, lambda _: [step], {})
 
 
 @models.command("show", short_help="The targets of a model and what each accepts.")

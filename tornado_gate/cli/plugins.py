@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_faults, format_table, load
+from tornado_gate.cli.common import (
+    conf_option,
+    data_dir_option,
+    exit_with_faults,
+    format_table,
+    load,
+    verbose_option,
+)
 from tornado_gate.cli.plugin_check import check_plugins
 from tornado_gate.cli.plugin_lock import lock
 from tornado_gate.cli.plugin_matrix import echo_matrix, list_rows
@@ -38,6 +45,7 @@ plugins.add_command(check_plugins)
 @conf_option
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
+@verbose_option
 @click.option("--matrix", is_flag=True, help="Show the operations of providers by wire format instead.")
 def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool, matrix: bool) -> None:
     """List every installed plugin, enabled or not.

@@ -26,7 +26,7 @@ _VALUE: Final = re.compile(
 _KEY_PREFIX: Final = re.compile(r"(?:sk-|xai-|gsk_|AIza|Bearer |Basic )")
 _RANDOM: Final = re.compile(r"(?=[A-Za-z]{0,15}[0-9])(?=[0-9]{0,15}[A-Za-z])[A-Za-z0-9]{16}")
 """A token such as a key, in a header of any name. Names and versions, such as `context-1m-2025-08-07`, have shorter words."""
-_REFERENCE: Final = re.compile(r"\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,99}|file:[^{}]{1,200})\}")
+_REFERENCE: Final = re.compile(r"\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,99}|file:[^{}]{1,200}|secret:[\w.-]{1,100})\}")
 """A reference without a default: it names the location of a secret."""
 _PASSWORD: Final = re.compile(r"://([^\s\"'<>]{0,300})@")
 _LOGIN: Final = re.compile(r"(://)[^\s/?#\"'<>]{1,300}@")

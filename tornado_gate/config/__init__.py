@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tornado_gate.config import build, checks, exposure, schema, source
-from tornado_gate.config.environment import FilledValues, fill
+from tornado_gate.config.environment import FilledValues, fill, find_data_dir
 from tornado_gate.config.faults import Fault, FileFaults, KeyPath, describe, line_of
 from tornado_gate.config.model import (
     FIRST_PARTY_FORMATS,
@@ -69,7 +69,8 @@ def load(
     `at_rest`, raises FileBusy if another process has the file open for writing.
     """
     document = source.read(path, at_rest=at_rest) if text is None else source.parse(text.removeprefix("\ufeff"), path)
-    filled = fill(document.values, environment, path.parent)
+    data_dir = (server or {}).get("data_dir") or find_data_dir(document.values, environment, path.parent)
+    filled = fill(document.values, environment, path.parent, data_dir or ServerConfig().data_dir)
     data, faults = schema.check(filled.values)
     data = {**data, "server": {**(data.get("server") or {}), **(server or {})}}
     inactive = checks.find_inactive(data)
@@ -92,7 +93,7 @@ def load(
         *exposure.find_server_warnings(config.server),
         *exposure.find_sign_up_warnings(config.console, config.accounts),
     )
-    return replace(config, sections=sections, warnings=warnings, is_closed=document.is_closed)
+    return replace(config, sections=sections, warnings=warnings, is_closed=document.is_closed, version=document.version)
 
 
 SECTIONS_TO_KEEP = ("providers", "models", "keys")
@@ -135,12 +136,16 @@ def _find_unset_variables(filled: FilledValues, data: checks.Data, inactive: che
     no_keys = {("keys", index) for index, entry in enumerate(data.get("keys") or []) if (entry or {}).get("key") == ""}
     for path, name in filled.unset:
         if not inactive.covers(path) and path[:2] not in no_keys:
-            advice = (
-                f"file {name[5:]} does not exist; create"
-                if name.startswith("file:")
-                else f"environment variable {name} is not set; set"
-            )
-            yield path, f"the {advice} it, or write ${{{name}:-default}}"
+            yield path, f"the {_describe_unset(name)} it, or write ${{{name}:-default}}"
+
+
+def _describe_unset(name: str) -> str:
+    kind, _, rest = name.partition(":")
+    if kind == "file":
+        return f"file {rest} does not exist; create"
+    if kind == "secret":
+        return f"secret {rest} does not exist; run 'tornado-gate secrets set {rest}' to add"
+    return f"environment variable {name} is not set; set"
 
 
 def find_conf(explicit: str | None) -> Path | None:

@@ -17,6 +17,7 @@ from tornado_gate.config.model import (
     Config,
     ConsoleConfig,
     CorsConfig,
+    EntrySettings,
     FetchRules,
     KeyEntry,
     LedgerConfig,
@@ -46,7 +47,7 @@ _REVIEW_KEYS = ("review_timeout", "review_timeout_per_mb")
 _PLUGIN_KEYS = frozenset({"on", "distribution", "required", "models", "operations", "keys", *_REVIEW_KEYS})
 _PROVIDER_KEYS = frozenset(
     {
-        *("plugin", "base_url", "api_key", "api_keys", "headers", "timeouts", "shared_objects", "prices"),
+        *("plugin", "on", "base_url", "api_key", "api_keys", "headers", "timeouts", "shared_objects", "prices"),
         *("price_provider", "health_check", "concurrency", "limits"),
     }
 )
@@ -159,7 +160,8 @@ def build_budget(entry: Data) -> Budget:
 
 def build_plugin(entry: Data) -> PluginOptions:
     scope: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in ("models", "operations", "keys")}
-    settings = {name: value for name, value in entry.items() if name not in _PLUGIN_KEYS}
+    own = {name: value for name, value in entry.items() if name not in _PLUGIN_KEYS}
+    settings = EntrySettings(own, _PLUGIN_KEYS)
     limits: dict[str, Any] = {name: entry.get(name) for name in _REVIEW_KEYS}
     required, distribution = entry.get("required", False), entry.get("distribution", "")
     return PluginOptions(distribution=distribution, required=required, settings=settings, **limits, **scope)
@@ -210,7 +212,9 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
         limits=build_bounds(entry.get("limits")),
         health_check=build_health_check(entry.get("health_check")),
         concurrency=TargetConcurrency(**entry["concurrency"]) if "concurrency" in entry else None,
-        settings={name: value for name, value in entry.items() if name not in _PROVIDER_KEYS},
+        settings=EntrySettings(
+            {name: value for name, value in entry.items() if name not in _PROVIDER_KEYS}, _PROVIDER_KEYS
+        ),
     )
 
 

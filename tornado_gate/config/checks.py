@@ -5,7 +5,7 @@ The checks work on the valid values of a file that may have faults, so that one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from tornado_gate.config.faults import Fault, KeyPath, KnownNames, did_you_mean
@@ -17,6 +17,7 @@ from tornado_gate.types.value import State, field
 Data = Mapping[str, Any]
 
 MAX_FALLBACK_DEPTH = 10
+SWITCHED_OFF = "it is switched off"
 
 
 class InactiveKeys(State):
@@ -71,6 +72,9 @@ def _disable_providers(data: Data, inactive: InactiveKeys) -> None:
     plugins = get_section(data, "plugins")
     for name, entry in get_section(data, "providers").items():
         plugin = entry.get("plugin")
+        if entry.get("on") is False:
+            inactive.reasons["providers", name] = SWITCHED_OFF
+            continue
         if plugin is None or plugins.get(plugin, {"on": plugin in FIRST_PARTY_FORMATS}).get("on"):
             continue
         if plugin in plugins:
@@ -86,10 +90,16 @@ def _disable_targets(name: str, entry: Data, inactive: InactiveKeys) -> None:
     drained = {path for path, target in list_targets(entry) if target.get("weight") == 0}
     if off and all(path in off or path in drained for path, _ in targets):
         providers = " and ".join(f"'{provider}'" for provider in dict.fromkeys(off.values()))
-        inactive.reasons["models", name] = f"the plugin of its provider {providers} is off"
+        inactive.reasons["models", name] = f"{_find_subject(inactive, off.values())} {providers} is off"
         return
     for path, provider in off.items():
-        inactive.reasons["models", name, *path] = f"the plugin of its provider '{provider}' is off"
+        inactive.reasons["models", name, *path] = f"{_find_subject(inactive, [provider])} '{provider}' is off"
+
+
+def _find_subject(inactive: InactiveKeys, providers: Iterable[Any]) -> str:
+    """Return what is off: the provider entries themselves, or their plugins."""
+    are_switched_off = all(inactive.reasons["providers", str(provider)] == SWITCHED_OFF for provider in providers)
+    return "its provider" if are_switched_off else "the plugin of its provider"
 
 
 def find_faults(data: Data, broken: Set[KeyPath]) -> Iterator[Fault]:

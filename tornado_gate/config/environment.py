@@ -1,4 +1,4 @@
-"""Replace ``${VAR}``, ``${VAR:-default}`` and ``${file:PATH}`` in the strings of conf, after parsing.
+"""Replace ``${VAR}``, ``${VAR:-default}``, ``${file:PATH}`` and ``${secret:NAME}`` in the strings of conf, after parsing.
 
 Values are never parsed as YAML.
 """
@@ -12,10 +12,15 @@ from typing import Any, Final
 
 from tornado_gate.config.faults import Fault, KeyPath
 from tornado_gate.config.model import Secret
+from tornado_gate.config.secret_store import SecretError, SecretStore, UnknownSecret
 from tornado_gate.types.value import State, field
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inside>[^}]*)\}|\$\{")
-_INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*|file:(?P<path>.+?))(?P<default>:-(?P<value>.*))?", re.DOTALL)
+_INSIDE = re.compile(
+    r"(?P<name>[A-Za-z_][A-Za-z0-9_]*|file:(?P<path>.+?)|secret:(?P<secret>[A-Za-z0-9][A-Za-z0-9._-]{0,99}))"
+    r"(?P<default>:-(?P<value>.*))?",
+    re.DOTALL,
+)
 MAX_FILE_BYTES: Final = 65536
 
 
@@ -28,8 +33,9 @@ class EnvironmentText(Secret):
 class FilledValues(State):
     """The values of a file with all references replaced.
 
-    `unset` lists (key path, variable name) for variables that are not set, and (key path, "file:PATH") for files that do not
-    exist. There, and for malformed references (which are in `faults`), a mapping omits the key and a list holds "".
+    `unset` lists (key path, variable name) for variables that are not set, and (key path, "file:PATH" or "secret:NAME") for
+    files and secrets that do not exist. There, and for malformed references (which are in `faults`), a mapping omits the key
+    and a list holds "".
     """
 
     values: Any = None
@@ -37,12 +43,25 @@ class FilledValues(State):
     faults: list[Fault] = field(default_factory=list)
 
 
-def fill(values: Any, environment: Mapping[str, str], folder: Path = Path()) -> FilledValues:
+def fill(
+    values: Any, environment: Mapping[str, str], folder: Path = Path(), data_dir: Path = Path("var")
+) -> FilledValues:
     """Replace all references. As in a shell, ``:-default`` applies to a variable that is unset or empty.
 
-    ``${file:PATH}`` is the text of a file, without a line break at its end; PATH is relative to `folder`.
+    ``${file:PATH}`` is the text of a file, without a line break at its end; PATH is relative to `folder`. ``${secret:NAME}`` is a
+    secret of the store below `data_dir`.
     """
-    return _VariableFiller(environment, folder).fill(values)
+    return _VariableFiller(environment, folder, SecretStore(data_dir, environment)).fill(values)
+
+
+def find_data_dir(values: Any, environment: Mapping[str, str], folder: Path) -> Path | None:
+    """Return ``server.data_dir`` of values that are not filled; None without a valid one."""
+    section = values.get("server") if isinstance(values, Mapping) else None
+    written = section.get("data_dir") if isinstance(section, Mapping) else None
+    if not isinstance(written, str) or "${secret:" in written:
+        return None
+    filled = fill({"data_dir": written}, environment, folder).values
+    return Path(filled["data_dir"]) if filled.get("data_dir") else None
 
 
 class _MissingVariable(Exception):
@@ -50,9 +69,10 @@ class _MissingVariable(Exception):
 
 
 class _VariableFiller:
-    def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
+    def __init__(self, environment: Mapping[str, str], folder: Path, secrets: SecretStore) -> None:
         self.environment = environment
         self.folder = folder
+        self.secrets = secrets
         self.filled = FilledValues()
 
     def fill(self, values: Any) -> FilledValues:
@@ -105,11 +125,13 @@ class _VariableFiller:
             return "${"
         inside = _INSIDE.fullmatch(reference["inside"] or "")
         if inside is None:
-            message = "a reference must be ${NAME}, ${NAME:-default} or ${file:PATH}; write $${ for a literal ${"
+            message = "a reference must be ${NAME}, ${NAME:-default}, ${file:PATH} or ${secret:NAME}; write $${ for a literal ${"
             self.filled.faults.append((path, message))
             return None
         if inside["path"] is not None:
             return self.resolve_file(inside, path)
+        if inside["secret"] is not None:
+            return self.resolve_secret(inside, path)
         value = self.environment.get(inside["name"])
         if inside["default"] is not None:
             value = value or inside["value"]
@@ -144,6 +166,18 @@ class _VariableFiller:
             self.filled.faults.append((path, f"the file {name} cannot be read: {reason}"))
             return None
         return text or inside["value"] or ""
+
+    def resolve_secret(self, inside: re.Match[str], path: KeyPath) -> str | None:
+        """Return a secret, its default, or None if there is neither."""
+        try:
+            return self.secrets.read(inside["secret"])
+        except UnknownSecret:
+            if inside["default"] is not None:
+                return str(inside["value"])
+            self.filled.unset.append((path, inside["name"]))
+        except SecretError as error:
+            self.filled.faults.append((path, str(error)))
+        return None
 
     def check_encoding(self, value: str, name: str, path: KeyPath) -> str | None:
         """Return `value`, or None and a fault if it is not UTF-8: Python decodes such bytes as lone surrogates."""

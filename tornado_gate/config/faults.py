@@ -69,11 +69,25 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _find_nearest(word: str, choices: tuple[str, ...]) -> str:
-    """Return the nearest choice or "". difflib is slow, so only choices of similar length are compared."""
+    """Return the nearest choice or "". A choice that differs in case, hyphens and underscores only is the nearest.
+
+    difflib is slow, so of many choices only those of similar length are compared. A choice that is much shorter or longer than
+    the word, such as ``api`` for ``apikey``, is not near.
+    """
+    folded = _fold_word(word)
+    same = next((name for name in choices if _fold_word(name) == folded), "")
+    if same:
+        return same
     if len(choices) > MANY_CHOICES:
         similar = (name for name in choices if abs(len(name) - len(word)) <= 1 and name[:1] == word[:1])
         choices = tuple(similar)[:MANY_CHOICES]
-    return next(iter(difflib.get_close_matches(word, choices, n=1)), "")
+    most = max(2, len(word) // 3)
+    near = [name for name in choices if abs(len(name) - len(word)) <= most]
+    return next(iter(difflib.get_close_matches(word, near, n=1)), "")
+
+
+def _fold_word(word: str) -> str:
+    return word.lower().replace("-", "").replace("_", "")
 
 
 class KnownNames:
@@ -124,21 +138,25 @@ class KeyDescriber(Protocol):
 
 
 def flatten_messages(
-    messages: Any, keys: KeyDescriber, checker: object = None, path: KeyPath = (), names: Iterable[str] = ()
+    messages: Any,
+    keys: KeyDescriber,
+    checker: object = None,
+    path: KeyPath = (),
+    names: Iterable[str] = (),
+    top_names: Iterable[str] | None = None,
 ) -> Iterator[Fault]:
     """Yield every leaf of marshmallow's nested messages with its path. `keys` describes unknown keys.
 
     `checker` is the schema or field that produced the messages and defines the allowed keys; `names` are the keys allowed at the
-    level of the last key of `path`.
+    level of the last key of `path`. `top_names` replaces the allowed keys of `checker` itself.
     """
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
             if key == "_schema" and inner != [_UNKNOWN_KEY]:
                 yield from flatten_messages(inner, keys, checker, path, names)
             else:
-                yield from flatten_messages(
-                    inner, keys, find_field(checker, key), (*path, key), list_allowed_keys(checker)
-                )
+                allowed = list_allowed_keys(checker) if top_names is None else top_names
+                yield from flatten_messages(inner, keys, find_field(checker, key), (*path, key), allowed)
     elif isinstance(messages, list):
         for message in messages:
             yield from flatten_messages(message, keys, checker, path, names)

@@ -70,6 +70,16 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     http: Literal["httptools", "tornado"] = "httptools"
 
 
+class EntrySettings(dict[str, Any]):
+    """The settings in an entry of conf that its plugin defines. `core_keys` are the keys of the entry that the core defines."""
+
+    __slots__ = ("core_keys",)
+
+    def __init__(self, values: Mapping[str, Any], core_keys: frozenset[str]) -> None:
+        super().__init__(values)
+        self.core_keys = core_keys
+
+
 class PluginOptions(Value, frozen=True, kw_only=True):
     """The options in conf of a plugin that is on, beyond ``true``. `settings` are the keys that the plugin defines.
 
@@ -463,7 +473,8 @@ class Config(Value, frozen=True, kw_only=True):
     `inactive` are the entries that are off because a plugin is: (key path, reason). `plugins` are on or off.
     `plugin_options` has the plugins that are on and have options. `unlisted_plugins` maps provider entries that are off
     to their plugins, which ``plugins`` does not list. `sections` are the top-level keys with a value. `is_closed`: the
-    file ends with the line ``...``. `warnings` are (key path, message) of values that are valid but unsafe.
+    file ends with the line ``...``. `warnings` are (key path, message) of values that are valid but unsafe. `version` is
+    the digest of the file's text, "" without a file.
     """
 
     path: Path | None
@@ -501,3 +512,4 @@ class Config(Value, frozen=True, kw_only=True):
     sections: frozenset[str] = frozenset()
     is_closed: bool = False
     warnings: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    version: str = ""

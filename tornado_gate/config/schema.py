@@ -13,7 +13,7 @@ from marshmallow.types import UnknownOption
 
 from tornado_gate.codec.networks import parse_network
 from tornado_gate.config import values
-from tornado_gate.config.faults import Fault, flatten_messages
+from tornado_gate.config.faults import Fault, KeyPath, did_you_mean, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
 from tornado_gate.config.oidc import make_auth_field
 from tornado_gate.config.prices import make_prices_field
@@ -301,6 +301,7 @@ class ProviderSchema(Schema):
         validate=check_name,
         error_messages={"required": "is missing; name the plugin that serves this provider, such as openai"},
     )
+    on = Boolean()
     base_url = String(empty=True, validate=check_optional_url)
     api_key = SecretString(empty=True, validate=check_key)
     api_keys = List(SecretString(empty=True, validate=check_key))
@@ -534,6 +535,21 @@ def check(loaded: Any) -> tuple[dict[str, Any], list[Fault]]:
     try:
         return _FILE_SCHEMA.load(loaded), []
     except ValidationError as error:
-        faults = list(flatten_messages(error.messages, make_key_index(), _FILE_SCHEMA))
+        faults = [
+            _find_misspelling(loaded, path) or (path, message)
+            for path, message in flatten_messages(error.messages, make_key_index(), _FILE_SCHEMA)
+        ]
         sound: Any = error.valid_data
         return sound or {}, faults
+
+
+def _find_misspelling(loaded: Any, path: KeyPath) -> Fault | None:
+    """Return the fault of a key of a provider entry that was meant as `path`, its missing ``plugin``; None for other faults.
+
+    Unknown keys of an entry are settings of its plugin, so only their resemblance shows that they are misspelled.
+    """
+    if len(path) != 3 or (path[0], path[2]) != ("providers", "plugin"):
+        return None
+    entry = loaded["providers"].get(path[1]) or {}
+    words = [] if "plugin" in entry else [word for word in entry if did_you_mean(word, ("plugin",))]
+    return ((*path[:2], words[0]), "unknown key; did you mean 'plugin'?") if words else None

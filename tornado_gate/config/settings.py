@@ -9,7 +9,7 @@ import marshmallow
 
 from tornado_gate.codec import fields as strict
 from tornado_gate.config.environment import EnvironmentText
-from tornado_gate.config.faults import find_field, flatten_messages
+from tornado_gate.config.faults import find_field, flatten_messages, list_allowed_keys
 from tornado_gate.config.schema import make_key_index
 from tornado_gate.config.values import boolean_of, integer_of, number_of, seconds_of
 from tornado_gate.errors import ConfigError
@@ -33,7 +33,8 @@ def load_settings(schema: type[marshmallow.Schema], settings: Mapping[str, Any])
     try:
         return instance.load(_convert_environment_text(dict(settings), instance), unknown=marshmallow.RAISE)
     except marshmallow.ValidationError as error:
-        raise ConfigError(list(flatten_messages(error.messages, make_key_index(), instance))) from None
+        names = (*list_allowed_keys(instance), *getattr(settings, "core_keys", ()))
+        raise ConfigError(list(flatten_messages(error.messages, make_key_index(), instance, top_names=names))) from None
 
 
 def _convert_environment_text(value: Any, checker: object) -> Any:

@@ -6,6 +6,7 @@ There are differences from `yaml.safe_load`: duplicate keys, tags and merge keys
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import time
@@ -51,6 +52,13 @@ class Document(State):
     faults: list[Fault] = field(default_factory=list)
     is_closed: bool = False
     """The text ends with the line ``...``, YAML's mark of the end."""
+    version: str = ""
+    """The version of the text: see `digest_text`."""
+
+
+def digest_text(text: str) -> str:
+    """Return the version of a file's text: its SHA-256, in 64 hexadecimal digits. A byte order mark is not part of it."""
+    return hashlib.sha256(text.removeprefix("\ufeff").encode()).hexdigest()
 
 
 def read(path: Path, *, at_rest: bool = False) -> Document:
@@ -112,6 +120,7 @@ def parse(text: str, path: Path) -> Document:
         finally:
             loader.dispose()
         document.is_closed = is_closed
+        document.version = digest_text(text)
         return document
     except _YamlError as error:
         message, line = str(error), error.line

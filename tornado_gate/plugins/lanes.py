@@ -58,6 +58,7 @@ from tornado_gate.types import (
     WireRequest,
 )
 from tornado_gate.types.field_checks import find_wrong_field
+from tornado_gate.types.vendors import ListedModel, Vendor
 from tornado_gate.types.wire import WHOLE_BYTES, BufferedBody
 
 REQUEST_TYPES = (ChatRequest, ClientSecretRequest, CountTokensRequest, MediaRequest, ModelsRequest, TaskRequest)
@@ -116,6 +117,7 @@ class _DefaultProviderHooks:
 
 _OPTIONAL_DESCRIPTION = (RouteDescription, type(None))
 _OPTIONAL_ERROR = (GateError, type(None))
+_OPTIONAL_LIST = (list, type(None))
 _OPTIONAL_VERBATIM = (VerbatimRequest, type(None))
 
 
@@ -408,6 +410,24 @@ class ProviderLane(Lane):
 
     def configure(self, entry: ProviderEntry) -> Capabilities:
         result: Capabilities = self.call("configure", Capabilities, entry=entry)
+        return result
+
+    def list_vendors(self) -> list[Vendor] | None:
+        """Return the vendors of the plugin; None for a plugin without the hook."""
+        result: list[Vendor] | None = self.call("list_vendors", _OPTIONAL_LIST)
+        return result
+
+    async def list_models(self, call: Call) -> list[ListedModel] | None:
+        """Return the models that the vendor lists; None for a plugin without the hook. Errors are masked."""
+        if "list_models" not in self.plugin.hooks["provider"]:
+            return None
+        if self._explains:
+            call = call.replace(explain_refusal=self._explain_refusal)
+        try:
+            result: list[ListedModel] = await self.invoke_async("list_models", list, call=call)
+        except GateError as error:
+            redact_error(call.target, error)
+            raise
         return result
 
     def check_unseen_request(self, call: Call, seen: Call | None = None) -> None:

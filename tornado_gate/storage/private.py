@@ -17,7 +17,17 @@ FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 UMASK = 0o077
 KEY_FILE = "gate.db"
-_KNOWN_NAMES = frozenset({"health", "media", "videos", "tasks", "uploads", "metrics", "media.secret", "lost+found"})
+_SECRET_FILES = frozenset({"secrets.json", "secrets.key", "secrets.lock", "conf_history.json"})
+_KNOWN_NAMES = _SECRET_FILES | {
+    "health",
+    "media",
+    "videos",
+    "tasks",
+    "uploads",
+    "metrics",
+    "media.secret",
+    "lost+found",
+}
 """Names in a data directory that has no keys yet."""
 
 

@@ -23,6 +23,7 @@ from tornado_gate.types import (
     UpstreamRequest,
     UpstreamResponse,
 )
+from tornado_gate.types.vendors import Vendor
 from tornado_gate_cascade.voice_model import CascadeModels, CascadeVoiceModel
 from tornado_gate_openai.voice import VoiceSession
 
@@ -48,6 +49,12 @@ def configure(entry: ProviderEntry) -> Capabilities:
         settings=load_settings(_CascadeSettingsSchema, entry.settings),
         costs_nothing=True,
     )
+
+
+@provider_impl
+def list_vendors() -> list[Vendor]:
+    """Return none: the plugin calls other models of the gateway."""
+    return []
 
 
 @provider_impl

@@ -33,8 +33,9 @@ from tornado_gate.types import (
     UpstreamResponse,
 )
 from tornado_gate.types.value import replace
+from tornado_gate.types.vendors import Vendor
 from tornado_gate_dashscope import tasks
-from tornado_gate_dashscope.address import GENERATION_PATH, MESSAGES_TASK_PATH
+from tornado_gate_dashscope.address import DEFAULT_BASE_URL, GENERATION_PATH, MESSAGES_TASK_PATH
 from tornado_gate_dashscope.models import BOTH_OPERATIONS, OPERATIONS_OF_MODEL, choose_task_path, fit_request
 from tornado_gate_dashscope.settings import DashScopeSettings, read_settings
 from tornado_gate_openai.wire.dashscope_images import (
@@ -53,6 +54,11 @@ _TASK_CONTEXT: Final = "task"
 def configure(entry: ProviderEntry) -> Capabilities:
     base_url, facts = read_settings(entry)
     return Capabilities(operations=BOTH_OPERATIONS, models=OPERATIONS_OF_MODEL, base_url=base_url, settings=facts)
+
+
+@provider_impl
+def list_vendors() -> list[Vendor]:
+    return [Vendor(name="dashscope", title="Alibaba Cloud Model Studio (images)", base_url=DEFAULT_BASE_URL)]
 
 
 @provider_impl

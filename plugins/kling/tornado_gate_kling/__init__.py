@@ -28,6 +28,7 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
+from tornado_gate.types.vendors import Vendor
 from tornado_gate_kling import account, exchange
 from tornado_gate_kling.address import DEFAULT_BASE_URL, KINDS, TEXT_KIND, Kind, build_creation_url, build_task_url
 from tornado_gate_kling.answers import (
@@ -50,6 +51,11 @@ _OPERATIONS = frozenset({"videos"})
 def configure(entry: ProviderEntry) -> Capabilities:
     base_url = normalize_base_url(entry.base_url, "v1", default=DEFAULT_BASE_URL)
     return Capabilities(operations=_OPERATIONS, base_url=base_url, settings=account.read_account(entry))
+
+
+@provider_impl
+def list_vendors() -> list[Vendor]:
+    return [Vendor(name="kling", title="Kling AI", base_url=DEFAULT_BASE_URL)]
 
 
 @provider_impl

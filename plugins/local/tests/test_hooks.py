@@ -52,7 +52,8 @@ def test_the_plugin_meets_the_specification_of_providers():
     manager.register(local)
     manager.check_pending()
     implemented = {caller.name for caller in manager.get_hookcallers(local) or []}
-    assert implemented == {"configure", "translate_request", "call_upstream", "open_socket", "translate_response"}
+    for_models = {"configure", "translate_request", "call_upstream", "open_socket", "translate_response"}
+    assert implemented == {*for_models, "list_vendors", "list_models"}
 
 
 def test_an_entry_without_settings_serves_everything_without_pauses():

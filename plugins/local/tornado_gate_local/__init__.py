@@ -32,9 +32,16 @@ from tornado_gate.types import (
     UpstreamResponse,
 )
 from tornado_gate.types.value import Value
+from tornado_gate.types.vendors import ListedModel, Vendor
 from tornado_gate_local import media, operations, pieces
 from tornado_gate_local.answer import count_usage, estimate_size, make_choices
-from tornado_gate_local.catalog import INPUTS_AT_ONCE, MODELS, list_available_operations, list_missing_operations
+from tornado_gate_local.catalog import (
+    INPUTS_AT_ONCE,
+    MODELS,
+    list_available_operations,
+    list_missing_operations,
+    list_model_names,
+)
 from tornado_gate_local.losses import report_drops
 from tornado_gate_local.operations.work import DownloadWork, OperationWork
 
@@ -74,6 +81,18 @@ def configure(entry: ProviderEntry) -> Capabilities:
         videos_may_repeat=True,
         description=DESCRIPTION,
     )
+
+
+@provider_impl
+def list_vendors() -> list[Vendor]:
+    """Return the demonstration itself: it needs no account."""
+    return [Vendor(name="local", title="Local demonstration", needs_key=False)]
+
+
+@provider_impl
+async def list_models(call: Call) -> list[ListedModel]:
+    """List the models that work with the installed packages."""
+    return [ListedModel(name=name) for name in list_model_names()]
 
 
 @provider_impl

@@ -39,6 +39,13 @@ def list_available_operations() -> frozenset[str]:
     return TEXTS | MEDIA if media.is_installed() else TEXTS
 
 
+def list_model_names() -> list[str]:
+    """The names of the models that work with the installed packages."""
+    available = list_available_operations()
+    names = (pattern.removesuffix("*") for pattern, operations in MODELS.items() if operations & available)
+    return [name for name in names if name.startswith("local-")]
+
+
 def list_missing_operations() -> dict[str, str]:
     """The operations that need a package which is not installed, with the command that installs it."""
     return {} if media.is_installed() else dict.fromkeys(sorted(MEDIA), media.INSTALL)

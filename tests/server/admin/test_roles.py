@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,7 @@ from tornado_gate.server.services import Services
 
 Ask = Callable[..., Any]
 NO_ID = "none-0"
+_SEGMENT = re.compile(r"\{\w+\}")
 
 
 def make_keys(services: Services) -> dict[str, dict[str, str | None]]:
@@ -82,7 +84,12 @@ async def test_each_route_answers_limited_administrators_only_as_the_table_says(
     keys = await services.database.run(make_limited_keys, services)
     assert keys.keys() == roles.LIMITED.keys()
     for route in ROUTES:
-        path = route.whole_path.replace("{id}", NO_ID).replace("{user}", NO_ID).replace("{session}", NO_ID)
+        path = (
+            route.whole_path.replace("{id}", NO_ID)
+            .replace("{user}", NO_ID)
+            .replace("{session}", NO_ID)
+            .replace("{name}", NO_ID)
+        )
         body = dict(route.example) if route.example else None
         for caller, limitations in roles.LIMITED.items():
             headers = {"Authorization": f"Bearer {keys[caller]}"}
@@ -103,7 +110,12 @@ async def test_each_route_answers_only_administrators(ask: Ask, services: Servic
     while time.time() < (KeyStore(services.database).list_page(search="expired")[0][0].expires or 0):
         await services.gate.keys.check()
     for route in ROUTES:
-        path = route.whole_path.replace("{id}", NO_ID).replace("{user}", NO_ID).replace("{session}", NO_ID)
+        path = (
+            route.whole_path.replace("{id}", NO_ID)
+            .replace("{user}", NO_ID)
+            .replace("{session}", NO_ID)
+            .replace("{name}", NO_ID)
+        )
         body = dict(route.example) if route.example else None
         for caller, (status, code) in roles.CALLERS.items():
             response = await ask(path, body, method=route.method, headers=headers[caller])

@@ -22,6 +22,7 @@ from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import ConsoleConfig, ProviderConfig
 from tornado_gate.database import tables
+from tornado_gate.server import configuration_changes
 from tornado_gate.server.console import admin_pages, plugin_pages, words
 from tornado_gate.server.console.audit_words import describe_detail
 from tornado_gate.types import Target
@@ -170,7 +171,7 @@ def test_a_wrong_switch_is_refused(console: AdminConsole, path: str, form: dict[
 
 def test_a_check_that_hangs_is_given_up(console: AdminConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
-    monkeypatch.setattr(plugin_pages, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(configuration_changes, "CHECK_SECONDS", 0.01)
     monkeypatch.setattr(plugin_pages, "review_plugin", lambda *_, **__: ended.wait(20))
     response = console.post("/console/plugins/cascade/switch", on="true")
     ended.set()

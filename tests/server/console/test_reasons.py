@@ -17,7 +17,10 @@ ROOT = Path(__file__).parents[3]
 CORE = ROOT / "tornado_gate"
 WITHOUT_CALLERS = ("accounts", "cli", "testing")
 """Packages whose errors no caller of a model gets."""
-NO_ERRORS = {"", "key_not_found", "key_revoked", "key_rotated", "ambiguous_name", "not_a_member", "not_your_key"}
+NO_ERRORS = {
+    *("", "key_not_found", "key_revoked", "key_rotated", "ambiguous_name", "not_a_member", "not_your_key"),
+    *("already_exists", "in_use", "invalid_configuration", "configuration_changed", "configuration_not_writable"),
+}
 
 
 def list_sources() -> list[Path]:

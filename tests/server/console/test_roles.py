@@ -31,8 +31,8 @@ ALLOWED = {
     "-": (),
 }
 
-OPENED = {"/console/oidc/callback": (400,)}
-"""Statuses of pages that are open to somebody but need what no test of access sends: the state of a sign-in."""
+OPENED = {"/console/oidc/callback": (400,), "/console/configuration/undo/ID": (405,)}
+"""Statuses of pages that are open to somebody but need what no test of access sends: the state of a sign-in, a form."""
 
 TABLE = (ROOT / "docs/roles.md").read_text(encoding="utf-8")
 PAGES: dict[str, tuple[str, str]] = {
@@ -73,6 +73,8 @@ def addresses(console: AdminConsole) -> dict[str, str]:
         "/console/keys/": ["KEY"],
         "/console/account/sessions/": ["SESSION"],
         "/console/plugins/": ["local"],
+        "/console/providers/entry/": ["local"],
+        "/console/configuration/undo/": ["0" * 64],
         "/console/users/invitations/": [invitation.id],
         "/console/users/": [member],
         "/console/teams/organisations/": [console.organisation.id],

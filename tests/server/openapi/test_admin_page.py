@@ -27,4 +27,5 @@ def test_the_commands_of_the_page_work(client: httpx.Client, administrator_key: 
     assert b'"text":"tg-' in answers[0].stdout
     assert b'"name":"nightly"' in answers[1].stdout
     assert b"day,model,requests" in answers[3].stdout
-    assert b"team.create" in answers[-1].stdout
+    assert b"team.create" in answers[-2].stdout
+    assert b'"is_writable":true' in answers[-1].stdout

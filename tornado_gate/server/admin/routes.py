@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from tornado_gate.server.admin import key_routes, limit_routes, state_routes, team_routes, usage_routes, user_routes
+from tornado_gate.server.admin import (
+    configuration_routes,
+    key_routes,
+    limit_routes,
+    state_routes,
+    team_routes,
+    usage_routes,
+    user_routes,
+)
 from tornado_gate.server.admin.routing import AdminTable
 
 ROUTES = [
@@ -12,5 +20,6 @@ ROUTES = [
     *team_routes.ROUTES,
     *limit_routes.ROUTES,
     *state_routes.ROUTES,
+    *configuration_routes.ROUTES,
 ]
 TABLE = AdminTable(ROUTES)

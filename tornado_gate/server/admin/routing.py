@@ -106,6 +106,8 @@ class AdminRoute(Value, frozen=True, kw_only=True):
 _SEGMENT = re.compile(r"\{(\w+)\}")
 _ID = r"[A-Za-z0-9_.:@~-]{1,200}"
 """The pattern of the gateway's ids. A segment with other characters, even percent-encoded ones, matches no route."""
+_NAME = r"(?:[A-Za-z0-9_.:@~*+!-]|%[0-9A-Fa-f]{2}){1,600}"
+"""The pattern of a segment ``{name}``: a model's name in conf, which may need percent-encoding."""
 
 
 class AdminTable:
@@ -114,7 +116,9 @@ class AdminTable:
     def __init__(self, routes: list[AdminRoute]) -> None:
         self._methods: dict[str, tuple[re.Pattern[str], dict[str, AdminRoute]]] = {}
         for route in routes:
-            pattern = _SEGMENT.sub(lambda segment: f"(?P<{segment[1]}>{_ID})", route.path)
+            pattern = _SEGMENT.sub(
+                lambda segment: f"(?P<{segment[1]}>{_NAME if segment[1] == 'name' else _ID})", route.path
+            )
             _, methods = self._methods.setdefault(route.path, (re.compile(pattern), {}))
             methods[route.method] = route
 

@@ -10,6 +10,7 @@ from tornado_gate.server.console import (
     limit_pages,
     model_pages,
     plugin_pages,
+    provider_pages,
     request_pages,
     team_pages,
     user_pages,
@@ -19,6 +20,7 @@ from tornado_gate.server.console.base import ConsoleHandler
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     *model_pages.ROUTES,
     *plugin_pages.ROUTES,
+    *provider_pages.ROUTES,
     *invitation_pages.ROUTES,
     *user_pages.ROUTES,
     *team_pages.ROUTES,

@@ -41,6 +41,13 @@ ACTIONS: Final[Mapping[str, str]] = {
     "limit.override": "changed a limit temporarily",
     "limit.end_override": "ended a temporary limit",
     "plugin.switch": "switched a plugin on or off",
+    "provider.create": "added a provider",
+    "provider.change": "changed a provider",
+    "provider.delete": "removed a provider",
+    "configuration.undo": "undid a change of the configuration",
+    "model.create": "added a model",
+    "model.change": "changed a model",
+    "model.delete": "removed a model",
 }
 _TIMES: Final = frozenset({"expires", "until", "valid_until"})
 _ALL_IF_EMPTY: Final = frozenset({"models", "operations", "addresses"})

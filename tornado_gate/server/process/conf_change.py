@@ -1,29 +1,31 @@
-"""A change of the configuration file that an administrator reviews before it is applied: a plugin on or off.
+"""A change of the configuration file that an administrator reviews, or makes by a command or by /admin/v1.
 
-A review shows the diff and the result of `tornado-gate check` for the new text. The change is applied only to the reviewed text,
-in one step, and takes effect by the usual reload. Blocks: call it in a thread.
+A review shows the diff and the result of `tornado-gate check` for the new text. The change is applied in one step, if wanted only
+to the reviewed text, and takes effect by the usual reload. Blocks: call it in a thread.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tornado_gate import config as conf
-from tornado_gate.config import edit
-from tornado_gate.config.edit import EditRefused
+from tornado_gate.config.entry_edits import PluginSwitch, Step, list_secret_names, make_all_lines
 from tornado_gate.config.model import Config
+from tornado_gate.config.secret_store import SecretError, SecretStore
+from tornado_gate.config.source import digest_text
+from tornado_gate.config.yaml_edit import EditRefused
 from tornado_gate.errors import ConfigError
 from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.plugins.host import PluginHost
+from tornado_gate.server.process import conf_history
 from tornado_gate.server.process.conf_diff import find_secret_texts, make_diff
 from tornado_gate.telemetry.redaction import Scrubber
 from tornado_gate.types.value import Value
@@ -32,25 +34,27 @@ _UNSET: Final = re.compile(r"environment variable ([A-Za-z_][A-Za-z0-9_]*) is no
 
 
 class Review(Value, frozen=True, kw_only=True):
-    """A change before it is applied. `digest` is the digest of the file's content.
+    """A change before it is applied. `digest` is the version of the file's text, `new_digest` the version after the change.
 
     `refusal` is the reason why the change cannot be applied here, "" if it can; then a person may add `lines` to the file.
     `faults` are lines of `tornado-gate check` about the new text: with one the change is not applied. `unset` are the environment
     variables that they miss. `lost` are models that work now and would not be in the new configuration. `notes` are findings
-    that do not prevent the change.
+    that do not prevent the change. `snapshot` is the new configuration, None with faults.
     """
 
-    plugin: str
-    on: bool
     file: str
     lines: str
     diff: str = ""
     digest: str = ""
+    new_digest: str = ""
     faults: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     refusal: str = ""
+    snapshot: Any = None
+
+    hidden_fields = frozenset({"snapshot"})
 
     @property
     def is_applicable(self) -> bool:
@@ -58,60 +62,111 @@ class Review(Value, frozen=True, kw_only=True):
 
 
 class ChangeRefused(Exception):
-    """An error: the change was not applied. The message has the reason."""
+    """An error: the change was not applied. The message has the reason, and `review` the faults and lines, if known.
+
+    `is_stale`: the file has changed since the review.
+    """
+
+    def __init__(self, message: str, review: Review | None = None, *, is_stale: bool = False) -> None:
+        super().__init__(message)
+        self.review = review
+        self.is_stale = is_stale
+
+
+NO_FILE = "The gateway runs without a configuration file. Create one with these lines and name it with --conf FILE."
+STALE = "The file has changed since you reviewed the change. Review it again."
 
 
 def review_plugin(config: Config, plugin: str, *, on: bool) -> Review:
-    """Review a change of the file of a running configuration. Never raises."""
-    lines = edit.make_lines(plugin, on=on)
+    """Review a switch of a plugin. Never raises."""
+    return review_change(config, [PluginSwitch(plugin, on)])
+
+
+def apply_plugin(config: Config, plugin: str, *, on: bool, digest: str) -> Review:
+    """Switch a plugin in the file whose text had `digest` when it was reviewed. Raises ChangeRefused."""
+    return apply_change(config, [PluginSwitch(plugin, on)], digest)
+
+
+def review_change(config: Config, steps: Sequence[Step]) -> Review:
+    """Review changes of the file of a running configuration. Raises only the GateErrors of the steps."""
+    lines = make_all_lines(steps)
     if config.path is None:
-        why = "The gateway runs without a configuration file. Create one with these lines and name it with --conf FILE."
-        return Review(plugin=plugin, on=on, file="", lines=lines, refusal=why)
+        return Review(file="", lines=lines, refusal=NO_FILE)
     try:
-        content = config.path.read_bytes()
-        text = content.decode()
-        edited = edit.set_plugin(text, plugin, on=on)
+        text = config.path.read_bytes().decode()
+        edited = _edit_text(text, steps)
     except (OSError, UnicodeDecodeError, EditRefused) as error:
-        return Review(plugin=plugin, on=on, file=str(config.path), lines=lines, refusal=_explain(error))
-    scrubber = Scrubber(find_secret_texts(edited) | collect_secrets(config))
-    checked = _check(config, edited, plugin) if edited != text else _Check()
+        return Review(file=str(config.path), lines=lines, refusal=_explain(error))
+    plugins = frozenset(plugin for step in steps for plugin in step.plugins)
+    checked = _check(config, edited, plugins) if edited != text else _Check()
+    scrubber = Scrubber(find_secret_texts(edited) | collect_secrets(config) | _read_secrets(config, edited))
     return Review(
-        plugin=plugin,
-        on=on,
         file=str(config.path),
         lines=lines,
         diff=make_diff(text, edited, config.path.name),
-        digest=_digest(content),
+        digest=digest_text(text),
+        new_digest=digest_text(edited),
         faults=_scrub(scrubber, checked.faults),
         unset=tuple(dict.fromkeys(_UNSET.findall("\n".join(checked.faults)))),
         lost=checked.lost,
         notes=_scrub(scrubber, checked.notes),
-        refusal=_find_obstacle(config.path),
+        refusal=find_obstacle(config.path),
+        snapshot=checked.snapshot,
     )
 
 
-def apply_plugin(config: Config, plugin: str, *, on: bool, digest: str) -> Review:
-    """Check and apply a change to the file whose content had `digest` when it was reviewed. Raises ChangeRefused."""
+def apply_change(config: Config, steps: Sequence[Step], digest: str | None) -> Review:
+    """Check and apply changes to the file whose text has `digest`; None applies them to any text.
+
+    Raises ChangeRefused, and the GateErrors of the steps.
+    """
     if config.path is None:
-        raise ChangeRefused("The gateway runs without a configuration file.")
+        raise ChangeRefused(NO_FILE, review_change(config, steps))
     path = config.path.resolve()
     try:
         with _lock(path.parent):
-            review = review_plugin(config, plugin, on=on)
+            review = review_change(config, steps)
             if review.refusal:
-                raise ChangeRefused(review.refusal)
-            if review.digest != digest:
-                raise ChangeRefused("The file has changed since you reviewed the change. Review it again.")
+                raise ChangeRefused(review.refusal, review)
+            if digest is not None and review.digest != digest:
+                raise ChangeRefused(STALE, review, is_stale=True)
             if review.faults:
-                raise ChangeRefused("The new text has faults, so the file was not changed.")
+                raise ChangeRefused("The new text has faults, so the file was not changed.", review)
             if review.diff:
-                old = path.read_bytes()
-                if _digest(old) != digest:
-                    raise ChangeRefused("The file has changed since you reviewed the change. Review it again.")
-                _replace(path, edit.set_plugin(old.decode(), plugin, on=on).encode())
-    except (OSError, EditRefused) as error:
-        raise ChangeRefused(_explain(error)) from error
+                _apply_review(config, path, steps, review)
+    except (OSError, EditRefused) as error:  # such as a file that is a mount of its own
+        why = _explain(error)
+        lines = make_all_lines(steps)
+        raise ChangeRefused(why, Review(file=str(config.path), lines=lines, refusal=why)) from error
     return review
+
+
+def _apply_review(config: Config, path: Path, steps: Sequence[Step], review: Review) -> None:
+    old = path.read_bytes().decode()
+    if digest_text(old) != review.digest:
+        raise ChangeRefused(STALE, review, is_stale=True)
+    edited = _edit_text(old, steps)
+    conf_history.keep_text(config.server.data_dir, review.new_digest, old)
+    _replace(path, edited.encode())
+    used, before = list_secret_names(edited), list_secret_names(old)
+    if used or before:
+        with suppress(SecretError):  # the change is made; the next one records the secrets
+            SecretStore(config.server.data_dir, os.environ).retire(used, before - used)
+
+
+def _read_secrets(config: Config, text: str) -> set[str]:
+    """Return the secrets of the store that a text names; a message of a plugin may repeat one."""
+    store, values = SecretStore(config.server.data_dir, os.environ), set()
+    for name in list_secret_names(text):
+        with suppress(SecretError):
+            values.add(store.read(name))
+    return values
+
+
+def _edit_text(text: str, steps: Iterable[Step]) -> str:
+    for step in steps:
+        text = step.edit_text(text)
+    return text
 
 
 def _explain(error: Exception) -> str:
@@ -127,42 +182,43 @@ def _scrub(scrubber: Scrubber, lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(scrubber.scrub_text(line) for line in lines)
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 class _Check(Value, frozen=True, kw_only=True):
     """The findings about a text, as in `Review`."""
 
     faults: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    snapshot: Any = None
 
 
-def _check(running: Config, text: str, plugin: str) -> _Check:
+def _check(running: Config, text: str, plugins: frozenset[str]) -> _Check:
     """Return the findings about a text for the file of `running`, as `tornado-gate check` finds them.
 
-    A plugin that cannot work is a fault if it is the changed one, else a note: the change may be a step to its repair.
+    A plugin that cannot work is a fault if it is among `plugins`, else a note: the change may be a step to its repair.
     """
     assert running.path is not None
     host = PluginHost()  # not the running one: a failure of the new text must not change its state
+    flags = {"data_dir": running.server.data_dir}
     try:
-        config = conf.load(running.path, os.environ, bound_host=running.server.host, text=text)
+        config = conf.load(running.path, os.environ, flags, running.server.host, text)
+        conf.check_lost_sections(running, config)
         host.use_lock(config.path)
         snapshot = build(config, host)
     except ConfigError as error:
         lines = error.report() if isinstance(error, conf.FileFaults) else [str(error)]
         return _Check(faults=tuple(lines))
     failed = {name: f"{name}: cannot work: {error}" for name, error in snapshot.plugins.failed.items()}
-    own = [failed.pop(plugin)] if plugin in failed else []
+    own = tuple(failed.pop(plugin) for plugin in sorted(plugins) if plugin in failed)
     off = [f"{'.'.join(map(str, path))} is inactive: {why}" for path, why in config.inactive]
     warnings = conf.describe(snapshot.plugins.warnings, config.path, config.lines)
     lost = tuple(name for name in running.models if name not in config.models)
-    return _Check(faults=tuple(own), lost=lost, notes=(*failed.values(), *warnings, *off))
+    return _Check(faults=own, lost=lost, notes=(*failed.values(), *warnings, *off), snapshot=snapshot)
 
 
-def _find_obstacle(path: Path) -> str:
+def find_obstacle(path: Path | None) -> str:
     """Return the reason why the file cannot be replaced; "" if it can."""
+    if path is None:
+        return NO_FILE
     real = path.resolve()
     if os.access(real, os.W_OK) and os.access(real.parent, os.W_OK | os.X_OK):
         return ""

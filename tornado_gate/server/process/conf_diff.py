@@ -15,7 +15,8 @@ import yaml
 
 from tornado_gate.codec.secret_words import MASK, is_harmless, is_secret_name, is_secret_value
 from tornado_gate.config import source
-from tornado_gate.config.edit import SECTION, compose_nodes, find_end, get_entries
+from tornado_gate.config.edit import SECTION
+from tornado_gate.config.yaml_edit import compose_nodes, find_end, get_entries
 from tornado_gate.telemetry.redaction import Scrubber
 
 CONTEXT_LINES: Final = 3

@@ -30,7 +30,7 @@ class RejectedConfiguration(Value, frozen=True, kw_only=True):
 class ConfigurationState:
     """The state of one process. `applied_at` is a Unix time in seconds. `rejected` is None while the newest file is used.
 
-    `is_watched`: a reloader reads the file when it changes.
+    `is_watched`: a reloader reads the file when it changes; `request_reload` lets it look now.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -38,6 +38,7 @@ class ConfigurationState:
         self.applied_at = clock()
         self.rejected: RejectedConfiguration | None = None
         self.is_watched = False
+        self.request_reload: Callable[[], None] = lambda: None
         self._changed = asyncio.Event()
 
     async def wait_for_change(self, seconds: float) -> None:

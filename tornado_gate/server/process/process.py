@@ -224,6 +224,8 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         await services.start()
         servers = await self._listen(services)
         reloader = Reloader(services, self._load, self.scrubber, self.path, self.seen)
+        services.configuration.is_watched = True
+        services.configuration.request_reload = reloader.request_reload
         drain = Drain(services, servers)
         self._handle_signals(services, drain)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request_reload)

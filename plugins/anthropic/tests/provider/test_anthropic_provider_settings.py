@@ -25,7 +25,7 @@ def test_the_plugin_meets_the_specification_of_providers() -> None:
     manager.register(plugin)
     manager.check_pending()
     hooks = {caller.name for caller in manager.get_hookcallers(plugin) or []}
-    assert hooks == {"configure", "translate_request", "translate_response"}
+    assert hooks == {"configure", "translate_request", "translate_response", "list_vendors", "list_models"}
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,13 @@ from tornado_gate.types import (
     VerbatimRequest,
 )
 from tornado_gate.types.value import replace
+from tornado_gate.types.vendors import ListedModel, Vendor
 from tornado_gate.types.wire import require_object
 from tornado_gate.wire.fitting import fit_request
 from tornado_gate.wire.inline_links import has_link, inline_links
+from tornado_gate.wire.model_lists import fetch_models
 from tornado_gate.wire.tool_names import fit_tools, restore_tools
-from tornado_gate_anthropic.provider.address import COUNT_PATH, MESSAGES_PATH
+from tornado_gate_anthropic.provider.address import COUNT_PATH, DEFAULT_BASE_URL, MESSAGES_PATH, MODELS_PATH
 from tornado_gate_anthropic.provider.foreign_citations import remove_foreign_citations
 from tornado_gate_anthropic.provider.foreign_thinking import remove_foreign_thinking
 from tornado_gate_anthropic.provider.settings import THREADS_BETA, AnthropicSettings, read_settings
@@ -74,6 +76,20 @@ def configure(entry: ProviderEntry) -> Capabilities:
         settings=settings,
         signatures=True,
         model_table=settings.model_table,
+    )
+
+
+@provider_impl
+def list_vendors() -> list[Vendor]:
+    return [Vendor(name="anthropic", title="Anthropic", base_url=DEFAULT_BASE_URL)]
+
+
+@provider_impl
+async def list_models(call: Call) -> list[ListedModel]:
+    """List the models. Source: anthropic-python 2.11, types/model_info.py and types/model_list_params.py (at most 1000)."""
+    headers = _build_headers(call, call.target.settings)
+    return await fetch_models(
+        call, f"{MODELS_PATH}?limit=1000", headers, members=("data",), contexts=("max_input_tokens",)
     )
 
 

@@ -6,5 +6,6 @@ from typing import Final
 
 MESSAGES_PATH: Final = "/messages"
 COUNT_PATH: Final = "/messages/count_tokens"
+MODELS_PATH: Final = "/models"
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 VERSION_PATH: Final = "v1"

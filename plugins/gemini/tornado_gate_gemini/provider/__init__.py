@@ -37,11 +37,13 @@ from tornado_gate.types import (
     VideoRequest,
 )
 from tornado_gate.types.value import replace
+from tornado_gate.types.vendors import ListedModel, Vendor
 from tornado_gate.wire.fitting import find_dropped, fit_request
+from tornado_gate.wire.model_lists import fetch_models
 from tornado_gate.wire.server_tools import may_cite
 from tornado_gate.wire.tool_names import fit_tools, restore_tools
 from tornado_gate_gemini.provider import interactions, videos
-from tornado_gate_gemini.provider.address import build_url, make_resource_name
+from tornado_gate_gemini.provider.address import DEFAULT_BASE_URL, MODELS_PATH, build_url, make_resource_name
 from tornado_gate_gemini.provider.inline import inline_links
 from tornado_gate_gemini.provider.media import EMBED_BATCH_METHOD, EMBED_METHOD, build_request, iterate_once
 from tornado_gate_gemini.provider.settings import OPERATIONS, GeminiSettings, read_settings
@@ -83,6 +85,25 @@ def configure(entry: ProviderEntry) -> Capabilities:
         signatures=True,
         model_table=facts.model_table,
     )
+
+
+@provider_impl
+def list_vendors() -> list[Vendor]:
+    return [Vendor(name="gemini", title="Google Gemini", base_url=DEFAULT_BASE_URL)]
+
+
+@provider_impl
+async def list_models(call: Call) -> list[ListedModel]:
+    """List the models. Source: ai.google.dev/api/models (at most 1000); google-genai 3.4, types.py, Model."""
+    models = await fetch_models(
+        call,
+        f"{MODELS_PATH}?pageSize=1000",
+        _build_headers(call),
+        members=("models",),
+        name="name",
+        contexts=("inputTokenLimit",),
+    )
+    return [replace(model, name=model.name.removeprefix("models/")) for model in models]
 
 
 @provider_impl

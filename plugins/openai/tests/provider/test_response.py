@@ -74,7 +74,8 @@ def test_the_plugin_meets_the_specification_of_providers() -> None:
     manager.register(plugin)
     manager.check_pending()
     hooks = {caller.name for caller in manager.get_hookcallers(plugin) or []}
-    assert hooks == {"configure", "translate_request", "call_upstream", "translate_response"}
+    for_models = {"configure", "translate_request", "call_upstream", "translate_response"}
+    assert hooks == {*for_models, "list_vendors", "list_models"}
 
 
 @pytest.mark.gen_test

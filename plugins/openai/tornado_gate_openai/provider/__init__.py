@@ -37,7 +37,9 @@ from tornado_gate.types import (
     VideoPoll,
     VideoRequest,
 )
+from tornado_gate.types.vendors import ListedModel, Vendor
 from tornado_gate.types.wire import require_object
+from tornado_gate.wire.model_lists import fetch_models
 from tornado_gate.wire.tool_names import restore_tools
 from tornado_gate_openai.provider import cross_format
 from tornado_gate_openai.provider.body import THINKING, apply_changes, compute_changes, drop_thinking
@@ -46,7 +48,7 @@ from tornado_gate_openai.provider.endpoints import CHAT, ENDPOINT_OF_FORMAT, INP
 from tornado_gate_openai.provider.features import Api
 from tornado_gate_openai.provider.models import FORMAT_OF_API, drop_metadata, drop_tool_members, fit_chat
 from tornado_gate_openai.provider.schemas import remove_added_nulls, unwrap_answers
-from tornado_gate_openai.provider.settings import OpenAISettings, read_settings
+from tornado_gate_openai.provider.settings import OpenAISettings, list_presets, read_settings
 from tornado_gate_openai.wire import chat, formats
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ _THINKING_MARK: Final = THINKING.encode()
 _MADE_HERE: Final = b'_gate"'
 """In the bodies with items of the gateway's about server tools."""
 
+_CONTEXTS: Final = ("context_length", "context_window", "max_context_length", "max_model_len")
 _PATH_OF_API: Final = {"chat": CHAT, "responses": RESPONSES}
 _AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "pcm16": "audio/pcm"}
 
@@ -101,6 +104,23 @@ def _list_wire_formats(facts: OpenAISettings) -> frozenset[str]:
         for wire_format, endpoint in ENDPOINT_OF_FORMAT.items()
         if endpoint.operation in facts.operations and not missing.get(wire_format, False)
     )
+
+
+@provider_impl
+def list_vendors() -> list[Vendor]:
+    return list_presets()
+
+
+@provider_impl
+async def list_models(call: Call) -> list[ListedModel]:
+    """List the models. Source: openai-python 3.52, resources/models.py; Together returns the list itself (docs.together.ai).
+
+    Contexts: openrouter.ai/docs/api/api-reference/models (context_length), console.groq.com/docs/models (context_window),
+    docs.mistral.ai/api (max_context_length), vLLM's ModelCard (max_model_len).
+    """
+    facts: OpenAISettings = call.target.settings
+    headers = facts.get_headers(call.target)
+    return await fetch_models(call, "/models", headers, members=("data",), contexts=_CONTEXTS)
 
 
 @provider_impl

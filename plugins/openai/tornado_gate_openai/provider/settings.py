@@ -20,6 +20,7 @@ from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError
 from tornado_gate.http.base_url import normalize_base_url
 from tornado_gate.types import ChatRequest, Target
+from tornado_gate.types.vendors import Vendor
 from tornado_gate.wire.model_table import RULES_KEY, ModelTable, build_table
 from tornado_gate_openai.provider.endpoints import ALL_PATHS, OPERATIONS
 from tornado_gate_openai.provider.features import Api, OpenAIModelFeatures
@@ -214,6 +215,20 @@ def load_presets() -> Mapping[str, Mapping[str, Any]]:
     text = resources.files(__package__).joinpath("presets.yaml").read_text(encoding="utf-8")
     loaded: dict[str, dict[str, Any]] = yaml.safe_load(text)
     return loaded
+
+
+def list_presets() -> list[Vendor]:
+    """The vendors of presets.yaml."""
+    return [
+        Vendor(
+            name=name,
+            title=facts["title"],
+            base_url=facts.get("base_url", ""),
+            settings={"preset": name},
+            needs_key=facts.get("needs_key", True),
+        )
+        for name, facts in load_presets().items()
+    ]
 
 
 def read_settings(entry: ProviderEntry) -> tuple[str, OpenAISettings]:

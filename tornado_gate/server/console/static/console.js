@@ -170,3 +170,18 @@ for (const button of document.querySelectorAll("button[data-confirm]")) {
     dialog.showModal();
   });
 }
+
+// The choice of a vendor fills in its name and address, unless somebody has typed others.
+const vendors = document.querySelector("select[data-vendors]");
+if (vendors) {
+  const known = JSON.parse(vendors.dataset.vendors);
+  const fields = ["name", "base_url"].map((name) => vendors.form.elements[name]);
+  let filled = known[vendors.value] ?? ["", ""];
+  vendors.addEventListener("change", () => {
+    const next = known[vendors.value] ?? ["", ""];
+    fields.forEach((field, index) => {
+      if (!field.value || field.value === filled[index]) field.value = next[index];
+    });
+    filled = next;
+  });
+}

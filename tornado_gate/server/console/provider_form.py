@@ -1,0 +1,135 @@
+"""The form of a new provider entry: vendors to choose from, its fields, and the models to add with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from tornado_gate.config.entry_edits import PROVIDER_NAME, PROVIDER_NAME_RULE, EntryAddition, EntryChange, Step
+from tornado_gate.config.model import Config
+from tornado_gate.config.secret_store import SecretError, SecretStore
+from tornado_gate.ledger.costs import Price
+from tornado_gate.pipeline.pricing import load_default_prices
+from tornado_gate.pipeline.snapshot import Snapshot
+from tornado_gate.pipeline.vendors import OfferedVendor
+from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.words import format_usd
+from tornado_gate.types.value import Value
+from tornado_gate.types.vendors import ListedModel
+
+FIELDS: Final = ("vendor", "name", "base_url", "api_key", "further")
+ALL_MODELS: Final = "*"
+MAX_ROWS: Final = 1000
+_FEMTO: Final = 10**15
+_MILLION: Final = 10**6
+
+
+class ModelRow(Value, frozen=True, kw_only=True):
+    """A model of the vendor's list. `price` is for input and output, in US dollars per million tokens; "" if unknown."""
+
+    name: str
+    operations: tuple[str, ...]
+    context: str
+    price: str
+
+
+class Draft(Value, frozen=True, kw_only=True):
+    """A provider entry before it is saved, and the upstream models to add with it.
+
+    `entry` has the members of a new entry, or the changed ones of an existing entry.
+    """
+
+    name: str
+    entry: Mapping[str, Any]
+    models: tuple[str, ...] = ()
+    is_new: bool = True
+
+    def make_provider_steps(self) -> list[Step]:
+        """Return the change of the entry; [] without one."""
+        if self.is_new:
+            return [EntryAddition(section="providers", name=self.name, entry=self.entry)]
+        return [EntryChange(section="providers", name=self.name, members=self.entry)] if self.entry else []
+
+    def make_steps(self, taken: Iterable[str]) -> list[Step]:
+        """Return the steps of the whole change. A model whose name is among `taken` gets the provider's name before its own."""
+        names = set(taken)
+        steps = self.make_provider_steps()
+        for model in dict.fromkeys(self.models):
+            is_new = model != ALL_MODELS and model not in names
+            name = model if is_new else f"{self.name}/{model}"
+            entry = (
+                {"provider": self.name} if is_new or model == ALL_MODELS else {"provider": self.name, "model": model}
+            )
+            steps.append(EntryAddition(section="models", name=name, entry=entry, may_exist=True))
+        return steps
+
+
+def make_entry(offer: OfferedVendor, base_url: str, reference: str) -> dict[str, Any]:
+    """Return the members of an entry. An address that the plugin knows is not repeated in conf."""
+    entry: dict[str, Any] = {"plugin": offer.plugin, **offer.vendor.settings}
+    if base_url and base_url.rstrip("/") != offer.vendor.base_url.rstrip("/"):
+        entry["base_url"] = base_url
+    if reference:
+        entry["api_key"] = reference
+    return entry
+
+
+def check_fields(form: Form, offer: OfferedVendor | None, *, has_key: bool, config: Config) -> None:
+    """Note what is missing, beside the fields."""
+    if offer is None:
+        form.errors["vendor"] = "Choose a vendor."
+        return
+    name = form.values["name"]
+    if not name:
+        form.errors["name"] = "Give the provider a name."
+    elif name in config.providers:
+        form.errors["name"] = f"conf has a provider entry '{name}' already. Choose another name."
+    elif not PROVIDER_NAME.fullmatch(name):
+        form.errors["name"] = f"A name has {PROVIDER_NAME_RULE}."
+    if offer.vendor.needs_key and not form.values["base_url"] and not offer.vendor.base_url:
+        form.errors["base_url"] = "This vendor has a separate address for each customer. Copy yours."
+    if offer.vendor.needs_key and not has_key:
+        form.errors["api_key"] = "Paste the key of your account at the vendor."
+
+
+def find_draft_secret(config: Config, name: str) -> str:
+    """Return the reference to a key that an earlier step of the form has stored; "" if it is not there. Synchronous.
+
+    Only secrets that no conf names are accepted: the form must not give the key of another entry to a new address.
+    """
+    try:
+        stored = SecretStore(config.server.data_dir, os.environ).list_secrets() if name else []
+    except SecretError:
+        stored = []
+    is_draft = any(secret.name == name and secret.retired is not None for secret in stored)
+    return f"${{secret:{name}}}" if is_draft else ""
+
+
+def list_rows(snapshot: Snapshot, provider: str, models: Sequence[ListedModel]) -> list[ModelRow]:
+    """Return the vendor's models with abilities and prices. Reads the table of prices: call it in a thread."""
+    load_default_prices(snapshot)
+    capabilities = snapshot.targets.providers[provider].capabilities
+    return [
+        ModelRow(
+            name=model.name,
+            operations=tuple(sorted(capabilities.get_operations(model.name))),
+            context=f"{model.context_tokens:,}" if model.context_tokens else "",
+            price=format_price(snapshot.prices.find_price(provider, model.name)),
+        )
+        for model in sorted(models, key=lambda model: model.name)[:MAX_ROWS]
+    ]
+
+
+def format_price(price: Price | None) -> str:
+    """Return ``$2.50 in, $10.00 out``, in US dollars per million tokens; ``free``; "" for another or an unknown price."""
+    if price is None:
+        return ""
+    if price.is_free:
+        return "free"
+    if price.rates is None:
+        return "by use"
+    amounts = ((price.rates.input, "in"), (price.rates.output, "out"))
+    return ", ".join(
+        f"{format_usd(amount * _MILLION / _FEMTO)} {word}" for amount, word in amounts if amount is not None
+    )

@@ -1,0 +1,89 @@
+"""Remove a provider entry with the models that need it, and undo a change of the configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from tornado_gate.config.entry_edits import EntryRemoval, Step, TextRestoration
+from tornado_gate.errors import NotFound, RequestError
+from tornado_gate.server.configuration_changes import change_configuration, run_check
+from tornado_gate.server.console.admin_base import AdminHandler
+from tornado_gate.server.console.plugin_pages import split_diff
+from tornado_gate.server.process import conf_history
+from tornado_gate.server.process.conf_change import review_change
+
+PROVIDERS = "/console/providers"
+UNDO = "/console/configuration/undo"
+
+
+class RemoveProviderPage(AdminHandler):
+    """`/console/providers/entry/NAME/remove`: reviews the removal; with the digest of the reviewed file, applies it.
+
+    Models whose only provider it is are removed with it.
+    """
+
+    async def get(self, name: str) -> None:
+        name = unquote(name)
+        await self._review(name, self._make_steps(name))
+
+    async def post(self, name: str) -> None:
+        name = unquote(name)
+        steps = self._make_steps(name)
+        try:
+            await change_configuration(
+                self.services, self.make_actor(), "provider.delete", name, steps, version=self.get_field("digest")
+            )
+        except RequestError as error:
+            await self._review(name, steps, error=error.message, status=error.status)
+            return
+        self.flash(f"{name} is removed from the configuration.")
+        self.redirect(PROVIDERS, status=303)
+
+    def _make_steps(self, name: str) -> list[Step]:
+        config = self.snapshot.config
+        if name not in config.providers and ("providers", name) not in dict(config.inactive):
+            raise NotFound(f"conf has no provider entry '{name[:100]}'.", code="unknown_provider")
+        own = [
+            entry.name
+            for entry in config.models.values()
+            if entry.targets and all(target.provider == name for target in entry.targets)
+        ]
+        steps: list[Step] = [EntryRemoval(section="models", name=model) for model in own]
+        steps.append(EntryRemoval(section="providers", name=name))
+        return steps
+
+    async def _review(self, name: str, steps: list[Step], *, error: str = "", status: int = 200) -> None:
+        review: Any = None
+        try:
+            review = await run_check(review_change, self.snapshot.config, steps)
+        except RequestError as refused:
+            error = error or refused.message
+        self.render_page(
+            "provider_remove.html",
+            title=f"Remove {name}",
+            status=status,
+            review=review,
+            lines=split_diff(review.diff) if review else [],
+            error=error,
+        )
+
+
+class UndoPage(AdminHandler):
+    """`/console/configuration/undo/VERSION`: restores the text of the file before the change that made this version."""
+
+    async def post(self, version: str) -> None:
+        data_dir = self.snapshot.config.server.data_dir
+        text = await self.run_database(conf_history.find_text, data_dir, version)
+        if text is None:
+            raise NotFound("This change cannot be undone here any more. Change the file.", code="not_found")
+        await change_configuration(
+            self.services,
+            self.make_actor(),
+            "configuration.undo",
+            version[:12],
+            [TextRestoration(text)],
+            version=version,
+        )
+        self.flash("The change of the configuration is undone.")
+        self.redirect(PROVIDERS, status=303)
