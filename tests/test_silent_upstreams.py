@@ -11,6 +11,7 @@ import pytest
 from tests.support.gateway import Gateway
 from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Hang, Upstream, answer, sse
+from tests.support.variants import vary
 
 KEY = "test-key-of-silent-upstreams"
 CONF = """
@@ -108,7 +109,7 @@ def test_a_batch_of_embeddings_that_stops_in_the_middle_is_a_failure_after_a_gap
 
 @pytest.mark.parametrize(
     ("model", "path", "body"),
-    [("open", *CHAT), ("open", *MESSAGE), ("claude", *MESSAGE), ("claude", *CHAT)],
+    vary(("open", *CHAT), ("open", *MESSAGE), ("claude", *MESSAGE), ("claude", *CHAT)),
     ids=["chat verbatim", "chat common", "messages verbatim", "messages common"],
 )
 def test_a_stream_ends_with_its_last_event_although_the_upstream_does_not_close_it(

@@ -129,6 +129,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.qa
 @given(st.sampled_from(sorted(CHECKS)), ANYTHING)
 def test_any_value_is_stored_as_json_or_an_account_error(field: str, value: Any) -> None:
     try:

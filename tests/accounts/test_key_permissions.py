@@ -69,6 +69,7 @@ async def test_a_revocation_by_another_process_is_in_force_within_a_second(
         await asyncio.gather(wait_until(ring, text, is_gone), wait_until(other, text, is_gone))
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test(timeout=60)
 async def test_owners_and_teams_limit_keys_within_a_second(database: Database, database_address: str) -> None:
     accounts, store = Accounts(database, session_seconds=60), KeyStore(database)

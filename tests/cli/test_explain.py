@@ -56,6 +56,7 @@ def test_the_targets_are_told_in_their_order_with_fallbacks_wrappers_and_limits(
     assert not (tmp_path / "var").exists(), "nothing is written to the data directory"
 
 
+@pytest.mark.qa
 def test_the_text_names_the_entry_of_a_wildcard_and_no_secret(run: Any) -> None:
     result = run("openai/gpt-5")
     assert result.exit_code == 0
@@ -64,6 +65,7 @@ def test_the_text_names_the_entry_of_a_wildcard_and_no_secret(run: Any) -> None:
     assert "sk-a-secret" not in result.output
 
 
+@pytest.mark.qa
 def test_a_model_without_chat_is_explained_for_its_own_operation(run: Any) -> None:
     assert run("local-embed").output.startswith("local-embed: embeddings\n")
 
@@ -83,6 +85,7 @@ def test_a_request_that_would_be_refused_is_exit_code_1(run: Any, arguments: lis
     assert message in result.output
 
 
+@pytest.mark.qa
 def test_a_key_of_the_database_is_found_by_its_name(run: Any) -> None:
     assert run("--name", "stored", "--models", "local-*", command="keys create").exit_code == 0
     assert "key: stored" in run("local-chat", "--key", "stored").output

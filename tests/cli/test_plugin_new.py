@@ -168,6 +168,7 @@ def test_the_configuration_of_every_variant_is_valid(site: Site, monkeypatch: py
     )
 
 
+@pytest.mark.qa
 def test_the_provider_serves_chats_of_other_formats(gateway: Gateway, upstream: Upstream) -> None:
     frames = ({"word": "Hi"}, {"word": " there"}, {"why": "done", "in": 3, "out": 2})
     upstream.script(answer(sse(*frames)), answer(sse(*frames)), answer(sse({"word": "Hi"}, {"fault": "no more"})))

@@ -84,6 +84,7 @@ def test_a_vendor_is_added_tested_used_and_removed(folder: Path, vendor: Upstrea
     assert [str(path) for path in files if KEY.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.qa
 def test_a_running_gateway_uses_a_new_model(folder: Path) -> None:
     gateway = Gateway.start(CONF, folder)
     try:
@@ -93,6 +94,7 @@ def test_a_running_gateway_uses_a_new_model(folder: Path) -> None:
         gateway.stop()
 
 
+@pytest.mark.qa
 def test_a_vendor_without_an_address_gets_its_own(folder: Path) -> None:
     assert run(folder, "providers", "add", "o", "--plugin", "openai").returncode == 0
     assert run(folder, "providers", "add", "d", "--plugin", "openai", "--setting", "preset=deepseek").returncode == 0
@@ -100,6 +102,7 @@ def test_a_vendor_without_an_address_gets_its_own(folder: Path) -> None:
     assert "  o: {plugin: openai, preset: openai}\n  d: {plugin: openai, preset: deepseek}\n" in text
 
 
+@pytest.mark.qa
 def test_a_change_with_faults_is_not_written(folder: Path) -> None:
     added = run(folder, "models", "add", "x", "--provider", "nobody")
     assert added.returncode == 1
@@ -111,6 +114,7 @@ def test_a_change_with_faults_is_not_written(folder: Path) -> None:
     assert (folder / "gate.yaml").read_text(encoding="utf-8") == CONF
 
 
+@pytest.mark.qa
 def test_a_vendor_that_refuses_the_key_is_told(folder: Path, vendor: Upstream) -> None:
     vendor.reset()
     add_vendor(folder, vendor)

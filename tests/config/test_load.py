@@ -411,6 +411,7 @@ VALUES = st.recursive(
 FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.qa
 @FUZZ
 @given(loaded=st.dictionaries(st.sampled_from(KNOWN_KEYS), VALUES, max_size=6), environment=st.none() | st.text())
 def test_arbitrary_values_at_arbitrary_keys_give_faults_only(

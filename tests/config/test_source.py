@@ -85,6 +85,7 @@ providers:
     assert loaded.providers["b"].timeouts.total == 900
 
 
+@pytest.mark.qa
 def test_alias_bomb_is_refused_before_it_grows(conf: Conf) -> None:
     bomb = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     bomb += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]

@@ -14,6 +14,7 @@ import pytest
 from tests.support import front
 from tests.support.direct import JSON, OK, PROVIDER_KEY, Hook, Sender, Stage, echo, make_request, reply, serving
 from tests.support.raw import Peer, chunked
+from tests.support.variants import vary
 from tornado_gate import types
 from tornado_gate.config.model import LimitsConfig
 from tornado_gate.config.routing import CircuitsConfig
@@ -218,7 +219,7 @@ async def compare(
     return [f"{name}: {direct[name]} instead of {general[name]}" for name in direct if direct[name] != general[name]]
 
 
-@pytest.mark.parametrize("speaks", ["plain", "other"])
+@pytest.mark.parametrize("speaks", vary("plain", "other"))
 def test_every_response_of_an_upstream_ends_like_that_of_any_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, speaks: str
 ) -> None:
@@ -380,7 +381,7 @@ def make_outgoing(sender: Sender, call: types.Call) -> types.UpstreamRequest:
     return sender.make_request(call, None)
 
 
-@pytest.mark.parametrize("speaks", ["plain", "other"])
+@pytest.mark.parametrize("speaks", vary("other", "plain"))
 def test_every_hook_is_called_once_and_may_do_what_it_may_in_any_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, speaks: str
 ) -> None:

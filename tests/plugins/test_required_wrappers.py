@@ -154,6 +154,7 @@ def test_a_required_wrapper_that_cannot_work_closes_every_path(broken: Gateway, 
     broken.wait_for_log("plugin 'guard' failed")
 
 
+@pytest.mark.qa
 @pytest.mark.parametrize(
     ("reason", "guard"), [*((reason, "{required: true}") for reason in BROKEN), ("import", "true"), ("missing", "true")]
 )

@@ -52,6 +52,7 @@ MESSAGES = [("{", InvalidField("", "no")), (b"x", InvalidField("", "no")), ("x" 
 MESSAGES += [("{}", ValueError("unexpected"))]
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test
 @pytest.mark.parametrize(("message", "error"), MESSAGES, ids=["refused", "binary", "too long", "unexpected"])
 @pytest.mark.parametrize("messages_per_second", [1000, 1])

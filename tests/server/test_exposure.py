@@ -324,6 +324,7 @@ def check(tmp_path: Path, conf: str) -> subprocess.CompletedProcess[str]:
     return run_command("check", "--conf", str(file))
 
 
+@pytest.mark.qa
 def test_check_tells_what_is_exposed(tmp_path: Path) -> None:
     exposed = check(tmp_path, make_conf('host: "0.0.0.0", metrics_port: 9090, metrics_host: "::"'))
     assert exposed.returncode == 0

@@ -6,6 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.support.fixtures import StartGateway
 from tests.support.gateway import COMMAND, Gateway
 from tests.support.people import ADDRESS, PASSWORD
@@ -38,6 +40,7 @@ def test_the_token_is_printed_until_there_is_an_account(start_gateway: StartGate
     assert not LINE.findall(Gateway.start(conf, first.folder).stop())
 
 
+@pytest.mark.qa
 def test_several_processes_print_one_token_on_stdout_only(tmp_path: Path) -> None:
     (tmp_path / "gate.yaml").write_text(CONF)
     command = [COMMAND, "serve", "--conf", "gate.yaml", "--port", "0", "--processes", "2", "--data-dir", "var"]

@@ -299,6 +299,7 @@ def test_a_minute_a_day_and_the_bound_of_the_gateway_go_on_after_a_restart(tmp_p
         again.stop()
 
 
+@pytest.mark.qa
 def test_two_nodes_share_one_valkey_and_count_alone_while_it_is_away(tmp_path: Path, upstream: Upstream) -> None:
     valkey = Valkey()
     conf = CONF.format(upstream=upstream.url, limits=f"store: '{valkey.url}'")

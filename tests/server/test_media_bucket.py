@@ -181,6 +181,7 @@ def test_a_reload_keeps_the_bucket(nodes: tuple[Gateway, Gateway], s3: S3) -> No
     file.write_text(before)
 
 
+@pytest.mark.qa
 def test_callers_may_be_redirected_to_the_bucket(s3: S3, tmp_path: Path) -> None:
     node = Gateway.start(CONF + s3.make_conf(redirect=True), tmp_path)
     path = make_image(node)
@@ -235,6 +236,7 @@ def refuse(conf: str, folder: Path, environment: dict[str, str] | None = None) -
     return failed.stderr
 
 
+@pytest.mark.qa
 def test_a_start_names_what_is_wrong_with_the_bucket(s3: S3, tmp_path: Path) -> None:
     line = 1 + CONF.count("\n")
     missing = refuse(s3.make_conf(store="s3://no-such-bucket/x"), tmp_path)

@@ -341,6 +341,7 @@ async def test_a_full_bucket_is_not_listed_for_each_file(
 # Other stores
 
 
+@pytest.mark.qa
 def test_a_folder_does_not_import_the_library() -> None:
     code = (
         "import sys; from tornado_gate.server.process import process;"

@@ -50,6 +50,7 @@ def test_work_that_starts_slowly_has_all_the_time_there_is() -> None:
         asyncio.run(wait())
 
 
+@pytest.mark.qa
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("parsed", [False, True])
 def test_after_its_first_bytes_a_whole_answer_may_take_longer(parsed: bool, streaming: bool) -> None:

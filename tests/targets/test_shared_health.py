@@ -207,6 +207,7 @@ def send_request(gateway: Gateway) -> httpx.Response:
         return client.post(gateway.url + "/v1/chat/completions", json=body, headers=headers)
 
 
+@pytest.mark.qa
 def test_four_processes_open_one_circuit(tmp_path: Path) -> None:
     upstream = Upstream.start()
     gateway = Gateway.start(CONF.format(upstream=upstream.url), tmp_path, "--processes", "4")

@@ -135,6 +135,7 @@ def test_every_attack_has_an_outcome() -> None:
     assert FINAL.keys() | TRIED_AGAIN.keys() == ATTACKS.keys()
 
 
+@pytest.mark.qa
 @pytest.mark.parametrize(("host", "attack"), choose(CASES, FIRST_CASES))
 def test_a_video_that_cannot_be_downloaded_is_given_up(
     site: VideoSite, memory_before: int, host: str, attack: str

@@ -46,6 +46,7 @@ def discreet() -> Iterator[dict[str, Any]]:
     del sys.modules[module.__name__]
 
 
+@pytest.mark.qa
 def test_the_guard_of_the_guide_fulfils_its_contract(discreet: dict[str, Any]) -> None:
     contract = discreet["TestDiscreet"]
     tests = {name for name in dir(contract) if name.startswith("test_")}

@@ -229,6 +229,7 @@ def test_parallel_requests_do_not_mix(upstream: Upstream, collector: Any, send: 
     assert sent == {f"{trace}-{clients[trace]['id']}" for trace in traces}
 
 
+@pytest.mark.qa
 @pytest.mark.parametrize("state", vary("hangs", "away"))
 def test_a_collector_that_does_not_answer_harms_nothing(
     state: str, upstream: Upstream, tmp_path: Path, collector: Any

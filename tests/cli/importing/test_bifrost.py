@@ -49,6 +49,7 @@ def test_providers_keys_teams_and_budgets_are_carried(tmp_path: Path) -> None:
     assert checked.exit_code == 0, checked.output
 
 
+@pytest.mark.qa
 def test_a_virtual_key_works_for_its_models_only(tmp_path: Path) -> None:
     upstream = Upstream.start()
     upstream.script(make_answer("chat", ["Hello"], stream=False))

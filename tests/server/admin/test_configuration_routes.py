@@ -237,6 +237,7 @@ def test_a_vendor_that_cannot_be_reached_is_told_in_words(gateway: Gateway, vend
     assert result["message"].startswith("The provider 'vendor' could not be reached.")
 
 
+@pytest.mark.qa
 def test_all_processes_use_a_change(tmp_path: Path, vendor: Upstream) -> None:
     vendor.reset()
     gateway = Gateway.start(CONF, tmp_path, "--processes", "2")
