@@ -207,7 +207,7 @@ async def compare(
             if not is_direct:
                 patch.setattr(plans, "make_plan", lambda *_: None)
             stage.gate.plans.clear()
-            await stage.gate.pools.find(stage.gate.snapshot.targets.providers["sender"]).close()
+            await stage.gate.pools.get_pool(stage.gate.snapshot.targets.providers["sender"]).close()
             stage.gate.pools._pools.clear()
             await stage.warm()
             before = stage.direct, stage.sent
@@ -461,7 +461,7 @@ class Holding:
         """Open a connection that will send `pieces` for the next request, and forget what was before."""
         stage.gate.health.circuits._circuits.clear()
         self.held = Held(*pieces)
-        await stage.gate.pools.find(stage.gate.snapshot.targets.providers["sender"]).close()
+        await stage.gate.pools.get_pool(stage.gate.snapshot.targets.providers["sender"]).close()
         stage.gate.pools._pools.clear()
         stage.gate.plans.clear()
         await stage.warm()

@@ -30,9 +30,9 @@ def gate(tmp_path: Path) -> Gate:
 
 @pytest.mark.gen_test
 async def test_an_account_that_a_reload_leaves_alone_keeps_its_connections(gate: Gate) -> None:
-    pool = gate.pools.find(gate.snapshot.targets.providers["fake"])
+    pool = gate.pools.get_pool(gate.snapshot.targets.providers["fake"])
     reload(gate)
-    assert gate.pools.find(gate.snapshot.targets.providers["fake"]) is pool
+    assert gate.pools.get_pool(gate.snapshot.targets.providers["fake"]) is pool
 
 
 @pytest.mark.gen_test
@@ -52,11 +52,11 @@ async def test_keys_of_a_new_configuration_are_hashed_when_it_is_built_which_is_
 @pytest.mark.gen_test
 async def test_connections_of_a_changed_account_close_when_their_last_request_has_ended(gate: Gate) -> None:
     old = gate.snapshot
-    pool = gate.pools.find(old.targets.providers["fake"])
+    pool = gate.pools.get_pool(old.targets.providers["fake"])
     session = pool.session()
     with gate.requests.hold(old):
         reload(gate, api_key=Secret("another"))
-        assert gate.pools.find(gate.snapshot.targets.providers["fake"]) is not pool
+        assert gate.pools.get_pool(gate.snapshot.targets.providers["fake"]) is not pool
         await asyncio.sleep(0)
         assert not session.closed
     await asyncio.gather(*gate.pools._closing)
@@ -67,7 +67,7 @@ async def test_connections_of_a_changed_account_close_when_their_last_request_ha
 async def test_snapshots_that_nobody_uses_are_forgotten(gate: Gate) -> None:
     for number in range(20):
         reload(gate, api_key=Secret(f"key-{number}"))
-        gate.pools.find(gate.snapshot.targets.providers["fake"])
+        gate.pools.get_pool(gate.snapshot.targets.providers["fake"])
     await asyncio.gather(*gate.pools._closing)
     assert (len(gate.requests._retired), len(gate.pools._pools), len(gate.requests._users)) == (0, 1, 0)
 

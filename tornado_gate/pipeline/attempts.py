@@ -109,7 +109,7 @@ def _begin_attempt(
 ) -> Call:
     call.progress.begin_attempt(target)
     operation = target.first_supported_operation(operations)
-    return replace(call, target=target, operation=operation, losses=[], pool=gate.pools.find(provider))
+    return replace(call, target=target, operation=operation, losses=[], pool=gate.pools.get_pool(provider))
 
 
 async def end_failed(health: TargetHealth, attempt: Call, error: BaseException) -> None:

@@ -68,7 +68,9 @@ async def _ask(
     target = replace(target, timeouts=replace(target.timeouts, first_event=TEST_SECONDS, total=TEST_SECONDS))
     async with LazyExitStack() as closing:
         caller = Caller(id="", account="")
-        call = make_target_call(TEST_ID, "chat", target.upstream_model, caller, target, pools.find(provider), closing)
+        call = make_target_call(
+            TEST_ID, "chat", target.upstream_model, caller, target, pools.get_pool(provider), closing
+        )
         models = await lane.list_models(call)
         if models is not None:
             count = f"{len(models)} model{'' if len(models) == 1 else 's'}"

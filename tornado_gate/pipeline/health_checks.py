@@ -189,7 +189,7 @@ async def check_provider(gate: Gate, snapshot: Snapshot, provider: ConfiguredPro
     target = snapshot.targets.make_task_target(rules.model or CHECK_ID, name, rules.model or CHECK_ID)
     limits = replace(target.timeouts, first_event=rules.timeout, whole=None, total=rules.timeout)
     async with LazyExitStack() as closing:
-        caller, pool = Caller(id="", account=""), gate.pools.find(provider)
+        caller, pool = Caller(id="", account=""), gate.pools.get_pool(provider)
         target = replace(target, timeouts=limits)
         call = make_target_call(CHECK_ID, "chat", target.upstream_model, caller, target, pool, closing)
         request = ChatRequest(

@@ -407,7 +407,7 @@ async def answer_stored_object(
     if provider is None:
         raise upstream_objects.gone_error(reference)
     target = snapshot.targets.make_task_target(kept.model, kept.provider, kept.upstream_model, kept.key)
-    call = call.replace(model=kept.model, target=target, pool=gate.pools.find(provider))
+    call = call.replace(model=kept.model, target=target, pool=gate.pools.get_pool(provider))
     call.progress.count_attempt()
     call.charge.subtract(kept.counted_tokens)
     lane, request = provider.usable_lane, replace(request, unmetered=kept.unmetered)

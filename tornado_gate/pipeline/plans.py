@@ -207,7 +207,7 @@ def _make_target_plan(
         provider=provider,
         lane=lane,
         wire_format=wire_format,
-        pool=pools.find(provider),
+        pool=pools.get_pool(provider),
         operation=operation,
         is_verbatim=(wire_format.forwards and route.wire_format in used.speaks and operation == route.operation),
         marks=route.signature_marks if used.signatures or has_choice else (),

@@ -21,7 +21,7 @@ class ProviderPools:
         self._pools: dict[Hashable, Pool] = {}
         self._closing: set[asyncio.Future[None]] = set()
 
-    def find(self, provider: ConfiguredProvider) -> Pool:
+    def get_pool(self, provider: ConfiguredProvider) -> Pool:
         """Return the connection pool of a provider entry."""
         pool = self._pools.get(provider.identity)
         if pool is None:

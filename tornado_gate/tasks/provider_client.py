@@ -145,7 +145,7 @@ class ProviderClient:
                     record.model,
                     make_caller(record),
                     target,
-                    self._gate.pools.find(provider),
+                    self._gate.pools.get_pool(provider),
                     closing,
                     fetcher=self._fetcher.for_request(record.account, closing),
                     facts=target.facts,

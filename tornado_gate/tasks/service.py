@@ -131,7 +131,7 @@ class TaskService:
             return replace(call, target=target), earlier
         target, provider = await self._admit(call, targets, request)
         try:
-            call = replace(call, target=target, pool=self._gate.pools.find(provider))
+            call = replace(call, target=target, pool=self._gate.pools.get_pool(provider))
             translated = await translate(call, provider.usable_lane, request)
             reserved = tuple(self._gate.admission.describe_reservations(call.charge))
             record = replace(

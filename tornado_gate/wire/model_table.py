@@ -55,7 +55,7 @@ class ModelTable(Generic[F]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def find(self, model: str) -> F:
+    def find_features(self, model: str) -> F:
         """The facts of a model name; a dictionary lookup for a name that was looked up before."""
         features = self._found.get(model)
         if features is None:
@@ -81,7 +81,9 @@ class ModelTable(Generic[F]):
     def explain(self, model: str) -> dict[str, Any]:
         """The facts of a model name and the rows that they come from, as JSON values."""
         rows = [{"match": row.match, "facts": row.facts, "source": row.source} for row in self.list_rows(model)]
-        explained: dict[str, Any] = msgspec.json.decode(msgspec.json.encode({"facts": self.find(model), "rows": rows}))
+        explained: dict[str, Any] = msgspec.json.decode(
+            msgspec.json.encode({"facts": self.find_features(model), "rows": rows})
+        )
         return explained
 
     def _merge_rows(self, model: str) -> F:

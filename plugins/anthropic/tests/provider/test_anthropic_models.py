@@ -36,7 +36,7 @@ SHOWN = {"type": "adaptive", "display": "summarized"}
 
 
 def find(model: str) -> Any:
-    return plugin.configure(plugin.ProviderEntry(name="a")).settings.model_table.find(model)
+    return plugin.configure(plugin.ProviderEntry(name="a")).settings.model_table.find_features(model)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_what_conf_says_is_kept(entry: Entry) -> None:
     }
     kept = plugin.configure(entry(**said)).settings
     assert (kept.version, kept.betas, kept.default_max_tokens, kept.auth) == ("2024-01-01", ("a-*", "b"), 100, "bearer")
-    facts = kept.model_table.find("claude-3-opus")
+    facts = kept.model_table.find_features("claude-3-opus")
     assert (facts.thinking, facts.sampling, facts.system_turns) == ("adaptive", "none", True)
 
 

@@ -143,7 +143,7 @@ def _may_use_threads(settings: AnthropicSettings, headers: Mapping[str, str]) ->
 def _render_body(
     call: Call, settings: AnthropicSettings, chat: ChatRequest, *, auto_cache: bool = False
 ) -> dict[str, Any]:
-    abilities = settings.model_table.find(call.target.upstream_model)
+    abilities = settings.model_table.find_features(call.target.upstream_model)
     if chat.wire_format != WIRE_FORMAT:
         json_mode = {"response_format": chat.response_format} if wants_json(chat) else {}
         chat = replace(chat, response_format=None) if json_mode else chat  # the instruction suits every model
@@ -163,7 +163,7 @@ def _patch_body(call: Call, settings: AnthropicSettings, request: VerbatimReques
     if request.body.get("model") != call.target.upstream_model:
         changed["model"] = call.target.upstream_model
     if request.operation == "chat" and request.body.get("max_tokens") is None:
-        abilities = settings.model_table.find(call.target.upstream_model)
+        abilities = settings.model_table.find_features(call.target.upstream_model)
         effort = (request.body.get("output_config") or {}).get("effort")
         changed["max_tokens"] = choose_max_tokens(
             call, request.body.get("thinking"), effort, abilities, settings.default_max_tokens
@@ -237,7 +237,7 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
     if wants_json(request):
         events = keep_json(events)
     settings: AnthropicSettings = call.target.settings
-    return restore_tools(events, request, settings.model_table.find(call.target.upstream_model))
+    return restore_tools(events, request, settings.model_table.find_features(call.target.upstream_model))
 
 
 def _convert(provider: str, body: Any) -> ChatResult:

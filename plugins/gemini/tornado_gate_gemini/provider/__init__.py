@@ -116,7 +116,7 @@ def translate_request(call: Call, request: Request) -> UpstreamRequest | Corouti
 async def _translate_request(call: Call, request: Request) -> UpstreamRequest:
     facts: GeminiSettings = call.target.settings
     model = call.target.upstream_model
-    dialect = facts.model_table.find(model)
+    dialect = facts.model_table.find_features(model)
     match request:
         case VerbatimRequest(operation="chat" | "count_tokens") if request.wire_format == WIRE_FORMAT:
             return await call.run(_build_forwarded_request, call, request)
@@ -185,7 +185,7 @@ def _build_forwarded_request(call: Call, request: VerbatimRequest) -> UpstreamRe
     camel = convert_to_camel_case(body)
     changed = _replace_model(camel, make_resource_name(call.target.upstream_model))
     facts: GeminiSettings = call.target.settings
-    if b"function" in request.raw and facts.model_table.find(call.target.upstream_model).signature_dummy:
+    if b"function" in request.raw and facts.model_table.find_features(call.target.upstream_model).signature_dummy:
         signed = sign_calls(camel.get("contents"))
         changed |= {} if signed is None else {"contents": signed}
     if camel is body:
@@ -234,7 +234,7 @@ def translate_response(call: Call, request: Request, incoming: UpstreamResponse)
     if not isinstance(request, ChatRequest) or request.wire_format == WIRE_FORMAT:
         return events
     facts: GeminiSettings = call.target.settings
-    return restore_tools(events, request, facts.model_table.find(call.target.upstream_model))
+    return restore_tools(events, request, facts.model_table.find_features(call.target.upstream_model))
 
 
 async def _parse_single(call: Call, request: Request, incoming: UpstreamResponse) -> AsyncIterator[StreamEvent]:
@@ -246,7 +246,7 @@ async def _parse_single(call: Call, request: Request, incoming: UpstreamResponse
             yield await embeddings.parse_embeddings(await incoming.read(), len(inputs))
         case ImageRequest():
             facts: GeminiSettings = call.target.settings
-            predict = facts.model_table.find(call.target.upstream_model).predict
+            predict = facts.model_table.find_features(call.target.upstream_model).predict
             parse = parse_predictions if predict else parse_image_response
             yield await parse(await incoming.read_json())
         case VideoRequest() | VideoPoll():

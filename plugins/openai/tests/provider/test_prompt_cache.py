@@ -42,7 +42,7 @@ def test_openrouter_gets_claudes_markers(call: MakeCall) -> None:
 
 
 def find_features(used: Call, model: str) -> OpenAIModelFeatures:
-    found: OpenAIModelFeatures = used.target.settings.model_table.find(model)
+    found: OpenAIModelFeatures = used.target.settings.model_table.find_features(model)
     return found
 
 

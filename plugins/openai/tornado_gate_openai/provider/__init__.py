@@ -218,7 +218,7 @@ def _build_upstream_request(
 
 
 def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: Api) -> dict[str, Any]:
-    features = facts.model_table.find(call.target.upstream_model)
+    features = facts.model_table.find_features(call.target.upstream_model)
     request = fit_chat(call, request, features, api)
     if api == "responses":
         from tornado_gate_openai.wire.responses import INCLUDE_ENCRYPTED
@@ -320,7 +320,7 @@ def _translate_chat(call: Call, request: ChatRequest, incoming: UpstreamResponse
         events = _parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider), responses, sound)
     else:
         events = _parse_whole(call, incoming, responses, sound)
-    features = facts.model_table.find(model)
+    features = facts.model_table.find_features(model)
     events = restore_tools(unwrap_answers(events, request, features), request, features)
     return remove_added_nulls(events, request, features)
 

@@ -24,7 +24,7 @@ _MEMBERS: Final = frozenset(
 
 def render_body(call: Call, facts: OpenAISettings, chat: ChatRequest) -> dict[str, Any]:
     """The body that counts the prompt of `chat`."""
-    features = facts.model_table.find(call.target.upstream_model)
+    features = facts.model_table.find_features(call.target.upstream_model)
     fitted = fit_chat(call, chat, features, "responses")
     body = cross_format.render_response_body(call, fitted, features)
     drop_tool_members(call, fitted, body, "responses")

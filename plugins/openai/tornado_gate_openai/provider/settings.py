@@ -184,7 +184,7 @@ class OpenAISettings:
         """The API for a translated request: the configured API, else the model's API if the upstream has it."""
         if self.api != "auto":
             return self.api
-        features = self.model_table.find(model)
+        features = self.model_table.find_features(model)
         api = features.tools_api if request.tools else features.api
         if not self.responses:
             return "chat"
