@@ -44,14 +44,14 @@ TABLE = ModelTable(
     ],
 )
 def test_later_rows_refine_earlier_ones(model: str, expected: ChatFeatures) -> None:
-    assert TABLE.find(model) == expected
+    assert TABLE.find_features(model) == expected
 
 
 def test_a_name_is_looked_up_once_and_the_cache_is_bounded() -> None:
     table = ModelTable(ChatFeatures, [row("*", most_stops=4)])
-    assert table.find("a") is table.find("a")
+    assert table.find_features("a") is table.find_features("a")
     for number in range(2 * MAX_CACHED_NAMES):
-        table.find(f"m{number}")
+        table.find_features(f"m{number}")
     assert len(table._found) <= MAX_CACHED_NAMES
 
 
@@ -64,9 +64,9 @@ def test_what_is_believed_is_explained_with_its_rows() -> None:
 
 def test_conf_refines_what_a_plugin_knows() -> None:
     table = build_table(ChatFeatures, None, {"my-*": {"most_tools": 3}, "my-2": {"efforts": ["low"]}})
-    assert table.find("my-1") == ChatFeatures(most_tools=3)
-    assert table.find("my-2") == ChatFeatures(most_tools=3, efforts=("low",))
-    assert table.find("other") == ChatFeatures()
+    assert table.find_features("my-1") == ChatFeatures(most_tools=3)
+    assert table.find_features("my-2") == ChatFeatures(most_tools=3, efforts=("low",))
+    assert table.find_features("other") == ChatFeatures()
 
 
 @pytest.mark.parametrize(
