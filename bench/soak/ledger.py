@@ -11,6 +11,7 @@ from bench.soak.records import Journal
 from tornado_gate.database.opening import open_database
 from tornado_gate.database.usage_tables import usage
 from tornado_gate.ledger.entries import VIDEO_TASK
+from tornado_gate.ledger.made import counts_as_request
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageQuery
 
@@ -20,8 +21,10 @@ def check_ledger(journal: Journal, data_dir: Path, address: str) -> tuple[list[s
     database = open_database(data_dir, address)
     try:
         with database.read() as connection:
-            found = connection.execute(select(usage.c.request_id, usage.c.operation)).all()
-        rows = Counter(name for name, operation in found if operation != VIDEO_TASK)
+            found = connection.execute(
+                select(usage.c.request_id, usage.c.operation, usage.c.model, usage.c.status)
+            ).all()
+        rows = Counter(row.request_id for row in found if row.operation != VIDEO_TASK)
         totals = sum(one.requests for one in Reports(database).usage(UsageQuery(start=0, end=4e9)))
     finally:
         database.close()
@@ -39,6 +42,7 @@ def check_ledger(journal: Journal, data_dir: Path, address: str) -> tuple[list[s
             lost += 1
         else:
             faults.append(f"no row of request {request.id} ({request.kind}, {request.model}, {request.outcome})")
-    if totals != len(found):
-        faults.append(f"the totals count {totals} requests, the rows are {len(found)}")
+    counted = sum(counts_as_request(row.operation, row.model, row.status) for row in found)
+    if totals != counted:
+        faults.append(f"the totals count {totals} requests, the rows {counted}")
     return faults, {"expected": expected, "rows": len(found), "lost with a killed worker": lost}

@@ -22,7 +22,7 @@ from tornado_gate.types.value import Value
 LARGEST_TEXT = 1024 * 1024
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
-_END_MARK = re.compile(r"^\.\.\.[ \t]*(?:#.*)?\s*\Z", re.MULTILINE)
+_END_MARK = re.compile(r"^\.\.\.(?:[ \t]*#.*)?\s*\Z", re.MULTILINE)
 
 ValuePath = tuple[str, ...]
 

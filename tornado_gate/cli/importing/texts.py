@@ -98,7 +98,11 @@ def shorten_number(number: float) -> int | float:
 
 def split_list(text: Any, separators: str = ",") -> list[str]:
     """Return the parts of a text without blanks, each once."""
-    parts = re.split(f"[{re.escape(separators)}]", str(text or ""))
+    first, *others = separators
+    text = str(text or "")
+    for other in others:
+        text = text.replace(other, first)
+    parts = text.split(first)
     return list(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 

@@ -21,7 +21,7 @@ START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 15.0
 REQUEST_SECONDS: Final = 60.0
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
-_KEY: Final = re.compile(r"^\s+(tg-\S+)$", re.MULTILINE)
+_KEY: Final = re.compile(r"^[ \t]+(tg-\S+)$", re.MULTILINE)
 _SERVING: Final = re.compile(r"^tornado-gate: serving (http://\S+)$", re.MULTILINE)
 _OPENER: Final = build_opener(ProxyHandler({}))
 
