@@ -31,6 +31,7 @@ setup(
             "py.typed",
             "admission/redis.lua",
             "cli/templates/*/*",
+            "database/migrations/versions/*.py",
             "cli/templates/*/tests/*",
             "cli/templates/common/dot_github/workflows/*",
             "server/console/static/*",

@@ -10,6 +10,7 @@ dist/venv/bin/python -m pip install -qq dist/*.whl
 dist/venv/bin/tornado-gate --version
 dist/venv/bin/tornado-gate plugins list
 dist/venv/bin/tornado-gate check --conf conf/gate.yaml
+dist/venv/bin/tornado-gate keys create --name first --data-dir dist/var >dist/key.txt
 rm -rf dist/new
 dist/venv/bin/tornado-gate plugins new acme --into dist/new
 dist/venv/bin/python -m pip install -qq --no-deps dist/new/tornado-gate-acme
