@@ -98,9 +98,9 @@ def shorten_number(number: float) -> int | float:
 
 def split_list(text: Any, separators: str = ",") -> list[str]:
     """Return the parts of a text without blanks, each once."""
-    first, *others = separators
+    first = separators[0]
     text = str(text or "")
-    for other in others:
+    for other in separators[1:]:
         text = text.replace(other, first)
     parts = text.split(first)
     return list(dict.fromkeys(part.strip() for part in parts if part.strip()))
