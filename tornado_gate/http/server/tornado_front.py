@@ -15,7 +15,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import islice
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tornado.http1connection import HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
@@ -27,6 +27,9 @@ from tornado_gate.http.server.front import HEADER_BYTES, WAITING_SHARE
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import LINGER_SECONDS, Times, has_unread_input
 from tornado_gate.http.server.refusals import Limit, Refusals, too_many_connections_error
+
+if TYPE_CHECKING:
+    import ssl
 
 LINGER_READS: Final = 64
 """The number of chunks of a refused client that are discarded."""
@@ -74,6 +77,9 @@ class TornadoServer(HTTPServer):
 
     async def wait_closed(self) -> None:
         """Return without waiting."""
+
+    def renew_certificate(self, context: ssl.SSLContext) -> None:
+        """Do nothing: this server has no certificate."""
 
     # Called by Tornado
 

@@ -87,13 +87,17 @@ def _make_context(tls: TlsConfig) -> ssl.SSLContext:
     except ssl.SSLError as error:
         raise _describe(error, tls) from error
     except OSError as error:
-        raise _TlsFault("certificate", f"cannot be read: {error.strerror}") from error
+        raise _TlsFault(
+            "certificate", f"{tls.certificate} or {tls.key} cannot be read: {error.strerror}; try again"
+        ) from error
     return context
 
 
 def _refuse_encrypted_key() -> NoReturn:
     """Refuse to decrypt the key. Without a function, OpenSSL would ask for the passphrase on the terminal."""
-    message = "is encrypted; use a key without a passphrase, such as the output of `openssl pkey -in KEY -out PLAIN_KEY`"
+    message = (
+        "is encrypted; use a key without a passphrase, such as the output of `openssl pkey -in KEY -out PLAIN_KEY`"
+    )
     raise _TlsFault("key", message)
 
 
@@ -102,7 +106,9 @@ def _describe(error: ssl.SSLError, tls: TlsConfig) -> _TlsFault:
     if reason == "KEY_VALUES_MISMATCH":
         return _TlsFault("key", f"{tls.key} is not the key of {tls.certificate}; name the two files of one certificate")
     if "TOO_SMALL" in reason or "TOO_WEAK" in reason:
-        return _TlsFault("certificate", f"{tls.certificate} is not secure ({reason}); use one with a stronger key or hash")
+        return _TlsFault(
+            "certificate", f"{tls.certificate} is not secure ({reason}); use one with a stronger key or hash"
+        )
     return _TlsFault("key", f"{tls.key} has no private key in PEM ({reason}); name the key of {tls.certificate}")
 
 
