@@ -7,9 +7,12 @@ import ssl
 from pathlib import Path
 
 import pytest
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from websockets.asyncio.client import connect as connect_to_socket
 
-from tests.support.front import Client, Running
-from tests.support.front_stage import Stage, get, ours, play, post
+from tests.support.front import Client, Running, run
+from tests.support.front_stage import Stage, application, get, ours, play, post
 from tests.support.tls import CertificateFiles
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
@@ -27,6 +30,10 @@ class SeenLimits(PlainRefusals):
 
     def on_limit(self, limit: str, address: str) -> None:
         self.reached.append(limit)
+
+
+def connect_socket(port: int, files: CertificateFiles) -> connect_to_socket:
+    return connect_to_socket(f"wss://127.0.0.1:{port}/echo", ssl=files.trust(), proxy=None)
 
 
 async def connect(running: Running, files: CertificateFiles) -> Client:
@@ -160,6 +167,36 @@ def test_a_refused_client_that_still_sends_gets_its_response(front: str, files: 
         await client.close()
 
     play(front, scene, tls=files.make_server_context(), body_bytes=1000)
+
+
+@ours
+def test_a_websocket_runs_over_tls(front: str, files: CertificateFiles) -> None:
+    async def scene(running: Running, stage: Stage) -> None:
+        message = "x" * 500_000
+        async with connect_socket(running.port, files) as client:
+            for _ in range(4):
+                await client.send(message)
+            assert [await client.recv() for _ in range(4)] == [message] * 4
+        assert await stage.told.get() == "left"
+
+    play(front, scene, tls=files.make_server_context())
+
+
+def test_a_websocket_runs_over_tls_behind_tornados_server(files: CertificateFiles) -> None:
+    async def scene() -> None:
+        stage = Stage()
+        sockets = bind_sockets(0, "127.0.0.1")
+        server = HTTPServer(application(stage), ssl_options=files.make_server_context())
+        server.add_sockets(sockets)
+        message = "x" * 500_000
+        async with connect_socket(sockets[0].getsockname()[1], files) as client:
+            for _ in range(4):
+                await client.send(message)
+            assert [await client.recv() for _ in range(4)] == [message] * 4
+        assert await stage.told.get() == "left"
+        server.stop()
+
+    run("tornado", scene())
 
 
 @ours

@@ -54,9 +54,9 @@ class SecureGateway:
         self.gateway.wait_for_log(line)
 
 
-@pytest.fixture(scope="module", params=vary("uvloop", "asyncio"))
+@pytest.fixture(scope="module", params=vary("loop: uvloop", "loop: asyncio", "http: tornado"))
 def served(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SecureGateway]:
-    served = SecureGateway(tmp_path_factory.mktemp("tls"), f"{TLS}, loop: {request.param}")
+    served = SecureGateway(tmp_path_factory.mktemp("tls"), f"{TLS}, {request.param}")
     yield served
     served.gateway.stop()
 

@@ -131,7 +131,6 @@ def _find_cross_key_faults(data: Data) -> Iterator[Fault]:
     yield from _find_unmatched_globs(data, models)
     yield from _find_default_faults(data.get("defaults") or {}, models)
     yield from _find_port_faults(data.get("server") or {})
-    yield from _find_tls_faults(data.get("server") or {})
     yield from _find_media_faults(data.get("media") or {})
     yield from _find_task_faults(data)
 
@@ -262,11 +261,6 @@ def _find_port_faults(server: Data) -> Iterator[Fault]:
             ("server", "metrics_port"),
             "must differ from server.port; remove the key to serve /metrics on server.port",
         )
-
-
-def _find_tls_faults(server: Data) -> Iterator[Fault]:
-    if server.get("tls") and server.get("http") == "tornado":
-        yield ("server", "tls"), "needs server.http: httptools; remove the key http, or let a proxy serve TLS"
 
 
 def _find_media_faults(media: Data) -> Iterator[Fault]:

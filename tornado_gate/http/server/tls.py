@@ -25,8 +25,8 @@ RECORD_BYTES: Final = 16 * 1024
 class TlsTransport(asyncio.Transport, asyncio.Protocol):
     """The protocol of a TCP transport, and the encrypted transport of `protocol`.
 
-    `protocol` is connected immediately, so its time for the first request covers the handshake. Data that it writes before the end
-    of the handshake is sent after it. A failed handshake closes the connection.
+    `protocol` is connected immediately, so its time for the first request covers the handshake. Data that it writes before the
+    end of the handshake is sent after it. A failed handshake closes the connection.
     """
 
     __slots__ = ("_incoming", "_is_closing", "_is_open", "_outgoing", "_pending", "_protocol", "_tcp", "_then", "_tls")

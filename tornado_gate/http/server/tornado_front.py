@@ -45,11 +45,18 @@ class TornadoServer(HTTPServer):
     """
 
     def initialize(  # type: ignore[override]  # Tornado calls it with the constructor's arguments
-        self, application: Application, *, times: Times, limits: ConnectionLimits, refusals: Refusals
+        self,
+        application: Application,
+        *,
+        times: Times,
+        limits: ConnectionLimits,
+        refusals: Refusals,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Set the options. `limits` count open connections. `refusals` renders the 503 of excess ones."""
+        """Set the options. `limits` count open connections. `refusals` renders the 503 of excess ones. `tls`: serve HTTPS."""
         super().initialize(
             application,
+            ssl_options=tls,
             max_header_size=HEADER_BYTES,
             idle_connection_timeout=times.idle_seconds,
             body_timeout=times.body_seconds,
@@ -79,7 +86,8 @@ class TornadoServer(HTTPServer):
         """Return without waiting."""
 
     def renew_certificate(self, context: ssl.SSLContext) -> None:
-        """Do nothing: this server has no certificate."""
+        """Use the certificate of `context` for new connections of a server that has one."""
+        self.ssl_options = context
 
     # Called by Tornado
 

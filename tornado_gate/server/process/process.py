@@ -353,7 +353,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
             stall_seconds=self.config.server.stalled_reader_seconds,
         )
         if self.config.server.http == "tornado":
-            tornados = TornadoServer(app, times=times, limits=limits, refusals=refusals)
+            tornados = TornadoServer(app, times=times, limits=limits, refusals=refusals, tls=tls)
             tornados.add_sockets(sockets)
             return tornados
         server = HttpServer(app, times=times, limits=limits, refusals=refusals, tls=tls)
