@@ -110,9 +110,9 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     heap.share_arena()
     state = get_file_state(path)
     config = load_config(path, overrides)
-    tls = load_certificate(config)
     server = config.server
     logging_ = logs.configure(server.log_level, server.log_format, collect_secrets(config))
+    tls = load_certificate(config)
     try:
         protect_data_dir(server.data_dir)
     except DataDirError as error:
