@@ -56,7 +56,7 @@ class SecureGateway:
 
 @pytest.fixture(scope="module", params=vary("loop: uvloop", "loop: asyncio", "http: tornado"))
 def served(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SecureGateway]:
-    served = SecureGateway(tmp_path_factory.mktemp("tls"), f"{TLS}, {request.param}")
+    served = SecureGateway(tmp_path_factory.mktemp("tls"), f"{TLS}, host: 0.0.0.0, {request.param}")
     yield served
     served.gateway.stop()
 
