@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ HIGH_WATER, LOW_WATER = 64 * 1024, 16 * 1024
 class StreamTransport(asyncio.Transport):
     """The transport of `protocol` on a detached stream. The protocol is connected when this returns."""
 
-    __slots__ = ("_is_closing", "_is_full", "_protocol", "_reading", "_resumed", "_stream", "_unsent")
+    __slots__ = ("_is_closing", "_is_full", "_is_lost", "_protocol", "_reading", "_resumed", "_stream", "_unsent")
 
     def __init__(self, stream: IOStream, protocol: asyncio.Protocol) -> None:
         super().__init__()
@@ -26,6 +25,7 @@ class StreamTransport(asyncio.Transport):
         self._unsent = 0
         self._is_full = False
         self._is_closing = False
+        self._is_lost = False
         self._resumed = asyncio.Event()  # not set: reading is paused
         self._resumed.set()
         protocol.connection_made(self)
@@ -34,15 +34,20 @@ class StreamTransport(asyncio.Transport):
 
     async def _read(self) -> None:
         """Give the protocol all data, until the stream is closed."""
-        with suppress(StreamClosedError):
+        try:
             while True:
                 await self._resumed.wait()
                 data = await self._stream.read_bytes(READ_BYTES, partial=True)
                 await self._resumed.wait()
                 self._protocol.data_received(data)
+        except StreamClosedError:
+            self._on_closed()
 
     def _on_closed(self) -> None:
-        self._is_closing = True
+        """Notify the protocol, once. Tornado calls this for a stream that closes, but not for a stream that was closed before."""
+        if self._is_lost:
+            return
+        self._is_lost = self._is_closing = True
         self._reading.cancel()
         self._protocol.connection_lost(None)
 
