@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from tornado.netutil import bind_sockets
@@ -215,7 +215,8 @@ def test_a_tls_handshake_that_never_ends_is_closed_and_plain_http_too(tmp_path: 
             writer.close()
             reader, writer = await served.connect()
             writer.write(GET)
-            assert b"HTTP/" not in await reader.read()
+            with suppress(ConnectionResetError):  # OpenSSL has not read the whole request
+                assert b"HTTP/" not in await reader.read()
             writer.close()
 
     run(test)

@@ -7,6 +7,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -109,7 +110,8 @@ def test_plain_http_gets_the_end_of_the_connection_and_the_gateway_continues(ser
     with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2]))) as plain:
         plain.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
         plain.settimeout(20)
-        assert b"HTTP/" not in plain.recv(1000)
+        with suppress(ConnectionResetError):  # only Tornado's server resets: OpenSSL has not read the whole request
+            assert b"HTTP/" not in plain.recv(1000)
     with served.open_client() as client:
         assert client.get("/readyz").status_code == 200
 
