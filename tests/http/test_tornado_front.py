@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketHandler
 
+from tests.support.tls import CertificateFiles
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
 from tornado_gate.http.server.refusals import Limit, PlainRefusals
@@ -53,12 +56,12 @@ class RecordedRefusals(PlainRefusals):
 class Served:
     """A server, and what it has refused."""
 
-    def __init__(self, times: Times, limits: ConnectionLimits) -> None:
+    def __init__(self, times: Times, limits: ConnectionLimits, tls: ssl.SSLContext | None) -> None:
         self.ended = asyncio.Event()
         self.refusals = RecordedRefusals()
         handlers = [("/", HelloHandler), ("/flood", FloodHandler), ("/socket", EchoSocket)]
         application = Application(handlers, ended=self.ended)
-        self.server = TornadoServer(application, times=times, limits=limits, refusals=self.refusals)
+        self.server = TornadoServer(application, times=times, limits=limits, refusals=self.refusals, tls=tls)
         (bound,) = bind_sockets(0, "127.0.0.1", family=socket.AF_INET)
         self.address = bound.getsockname()
         self.server.add_socket(bound)
@@ -76,8 +79,10 @@ class Served:
 
 
 @asynccontextmanager
-async def serve(times: Times | None = None, limits: ConnectionLimits | None = None) -> AsyncIterator[Served]:
-    served = Served(times or Times(), limits or ConnectionLimits())
+async def serve(
+    times: Times | None = None, limits: ConnectionLimits | None = None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Served]:
+    served = Served(times or Times(), limits or ConnectionLimits(), tls)
     try:
         async with asyncio.timeout(30):
             yield served
@@ -195,5 +200,23 @@ def test_a_waiting_connection_whose_request_has_arrived_keeps_its_place() -> Non
                 asking.settimeout(10)
                 assert asking.recv(100).startswith(b"HTTP/1.1 200 ")
                 assert idle.recv(1) == b""
+
+    run(test)
+
+
+def test_a_tls_handshake_that_never_ends_is_closed_and_plain_http_too(tmp_path: Path) -> None:
+    tls = CertificateFiles.write(tmp_path).make_server_context()
+
+    async def test() -> None:
+        async with serve(times=Times(first_head_seconds=0.3), limits=ConnectionLimits(total=1), tls=tls) as served:
+            reader, writer = await served.connect()
+            assert await reader.read() == b""
+            assert served.refusals.limits == [Limit.HEAD_TIME]
+            writer.close()
+            reader, writer = await served.connect()
+            writer.write(GET)
+            with suppress(ConnectionResetError):  # OpenSSL has not read the whole request
+                assert b"HTTP/" not in await reader.read()
+            writer.close()
 
     run(test)

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ import pytest
 
 from tests.support.gateway import COMMAND, Gateway
 from tests.support.process import Child
+from tests.support.tls import CertificateFiles
 from tests.support.variants import vary
 from tornado_gate.server.process.handover import Successor
 from tornado_gate.server.process.listeners import Listeners
@@ -42,8 +44,9 @@ StartGateway = Callable[..., Gateway]
 class Traffic:
     """Clients that ask without pause, each on one connection that it keeps, or on a new one for each request."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, trust: ssl.SSLContext | bool = True) -> None:
         self.url = url + "/v1/chat/completions"
+        self.trust = trust
         self.failures: list[str] = []
         self.answered = 0
         self._stop = threading.Event()
@@ -72,7 +75,9 @@ class Traffic:
 
     def _ask(self, keeps: bool, streams: bool) -> None:
         limits = httpx.Limits(max_keepalive_connections=None if keeps else 0)
-        with httpx.Client(trust_env=False, timeout=PATIENCE_SECONDS, headers=HEADERS, limits=limits) as client:
+        with httpx.Client(
+            trust_env=False, verify=self.trust, timeout=PATIENCE_SECONDS, headers=HEADERS, limits=limits
+        ) as client:
             while not self._stop.is_set():
                 try:
                     response = client.post(self.url, json={**BODY, "stream": streams})
@@ -132,6 +137,24 @@ def test_no_request_fails_while_the_gateway_is_replaced(
     os.kill(running, signal.SIGTERM)
     wait_for_end(running)
     assert len(re.findall('"level":"(?:warning|error|critical)"', gateway.logs)) == 0, gateway.logs
+
+
+@pytest.mark.qa
+def test_no_request_over_tls_fails_while_the_gateway_is_replaced(
+    start_gateway: StartGateway, stop_successors: list[int], tmp_path: Path
+) -> None:
+    files = CertificateFiles.write(tmp_path)
+    tls = f"server: {{tls: {{certificate: {files.certificate}, key: {files.key}}}, "
+    gateway = start_gateway(CONF.replace("server: {", tls), installed=True)
+    with Traffic(gateway.url, files.trust()) as traffic:
+        traffic.wait_for_more(8)
+        new = replace_once(gateway, gateway.child.process.pid, stop_successors)
+        gateway.child.wait_for_line("handed over to another process")
+        wait_for_end(gateway.child.process.pid)
+        traffic.wait_for_more(8)
+    assert traffic.failures == []
+    os.kill(new, signal.SIGTERM)
+    wait_for_end(new)
 
 
 def test_a_new_gateway_that_cannot_start_changes_nothing(start_gateway: StartGateway) -> None:

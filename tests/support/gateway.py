@@ -44,7 +44,7 @@ class Gateway:
         file.write_text(conf, encoding="utf-8")
         command = [str(COMMAND), "serve", "--conf", str(file), "--port", "0", "--data-dir", str(folder / "var")]
         child = Child([*command, *arguments], environment=environment, folder=folder, forked=not installed)
-        return cls(child, child.wait_for_line(r"^tornado-gate: serving (http://\S+)")[1], folder)
+        return cls(child, child.wait_for_line(r"^tornado-gate: serving (https?://\S+)")[1], folder)
 
     @property
     def logs(self) -> str:

@@ -31,8 +31,8 @@ def check(conf_file: Path | None, online: bool) -> None:
 
     Plugins are imported, so that operations which a provider does not support are reported here and not at run time. A plugin
     that is on and cannot work is a fault too, although the gateway starts without it and answers 503 where it is needed. The
-    same applies to a plugin that plugins.lock beside the file does not allow. Warnings name .pth files that run code at each
-    start of Python.
+    same applies to a plugin that plugins.lock beside the file does not allow. The files of server.tls are read. Warnings name
+    .pth files that run code at each start of Python.
 
     \b
       tornado-gate check --online        also ask every provider
@@ -43,12 +43,13 @@ def check(conf_file: Path | None, online: bool) -> None:
     """
     from tornado_gate.config import FileFaults
     from tornado_gate.plugins.host import PluginHost
-    from tornado_gate.server.process.process import Overrides, check_plugins, load_config
+    from tornado_gate.server.process.process import Overrides, check_plugins, load_certificate, load_config
 
     path = find_conf_file(conf_file)
     host = PluginHost()
     try:
         config = load_config(path, Overrides())
+        load_certificate(config)
         snapshot = check_plugins(config, host)
     except ConfigError as error:
         exit_with_faults(error, path, to_stdout=True)

@@ -32,8 +32,9 @@ def serve(
       tornado-gate serve --port 9000 --processes 0    another port, one process per core
 
     SIGHUP, or a change of the file, reloads it without dropping requests; if the file is invalid, the faults are logged and the
-    old configuration stays active. SIGTERM and Ctrl-C wait for open requests; a second one stops immediately. SIGUSR2 starts the
-    command again, on the same sockets, and stops this process when the new one serves.
+    old configuration stays active. The same applies to the files of server.tls. SIGTERM and Ctrl-C wait for open requests; a
+    second one stops immediately. SIGUSR2 starts the command again, on the same sockets, and stops this process when the new one
+    serves.
     """
     gc.disable()  # imported modules are permanent; the server enables it after its start
     from tornado_gate.database.engine import DatabaseError

@@ -92,7 +92,7 @@ def _print_link(config: Config, token: str) -> None:
     """Print the link on stdout, for scripts, and its purpose on stderr."""
     server = config.server
     host = f"[{server.host}]" if ":" in server.host else server.host
-    base = server.public_url or f"http://{host or '127.0.0.1'}:{server.port}"
+    base = server.public_url or f"{server.scheme}://{host or '127.0.0.1'}:{server.port}"
     click.echo("This link sets the password, once, within 24 hours:", err=True)
     click.echo(f"{base}{RESET_PATH}?token={token}")
 

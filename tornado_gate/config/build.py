@@ -33,6 +33,7 @@ from tornado_gate.config.model import (
     TargetConcurrency,
     TasksConfig,
     TeamEntry,
+    TlsConfig,
     VideosConfig,
 )
 from tornado_gate.config.oidc import build_oidc
@@ -58,7 +59,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
     off = inactive.reasons
     return Config(
         path=path,
-        server=build_server(data.get("server", {})),
+        server=build_server(data.get("server", {}), path.parent),
         plugins={name: entry["on"] for name, entry in data.get("plugins", {}).items()},
         plugin_options={name: build_plugin(entry) for name, entry in data.get("plugins", {}).items() if entry["on"]},
         providers={
@@ -104,8 +105,12 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
     )
 
 
-def build_server(data: Data) -> ServerConfig:
+def build_server(data: Data, folder: Path) -> ServerConfig:
+    """Return the section. The files of `tls` are relative to `folder`, that of the configuration."""
     values = dict(data)
+    if "tls" in values:
+        files = {name: folder / values["tls"][name] for name in ("certificate", "key")}
+        values["tls"] = TlsConfig(**{**values["tls"], **files})
     if "data_dir" in values:
         values["data_dir"] = Path(values["data_dir"])
     if "public_url" in values:

@@ -49,11 +49,11 @@ def find_sign_up_warnings(console: ConsoleConfig, accounts: AccountsConfig) -> I
 
 def find_server_warnings(server: ServerConfig) -> Iterator[Fault]:
     """Yield a warning for each unprotected part that a listener exposes to other machines."""
-    if not is_loopback(server.host) and not server.trusted_proxies:
+    if not is_loopback(server.host) and not server.trusted_proxies and server.tls is None:
         yield (
             ("server", "host"),
             f"other machines reach {server.host} over HTTP without encryption, so keys and prompts can be read on the network; "
-            "put a proxy with TLS before the gateway and list its address in server.trusted_proxies",
+            "set server.tls, or put a proxy with TLS before the gateway and list its address in server.trusted_proxies",
         )
     if server.metrics_port is not None and not is_loopback(server.metrics_host) and not server.metrics_token:
         yield ("server", "metrics_host"), "other machines can read /metrics without a token; set server.metrics_token"

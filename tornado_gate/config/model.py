@@ -36,6 +36,14 @@ class Secret(str):
         return "Secret(***)" if self else "Secret('')"
 
 
+class TlsConfig(Value, frozen=True, kw_only=True):
+    """The section ``server.tls``: PEM files of the certificate with its chain, and of its key; the lowest version of TLS."""
+
+    certificate: Path
+    key: Path
+    minimum: Literal["1.2", "1.3"] = "1.2"
+
+
 class ServerConfig(Value, frozen=True, kw_only=True):
     """The section ``server``. `processes` 0 means one for each core.
 
@@ -44,7 +52,8 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     the time after SIGTERM in which /readyz is 503 and the port is still open, `drain_seconds` the time that open requests have to
     finish then. `loop` and `http` (for callers' connections) each select a fast
     or a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each
-    process, `max_connections_per_address` the limit of one address among them; None: half of all.
+    process, `max_connections_per_address` the limit of one address among them; None: half of all. With `tls` the port
+    serves HTTPS only.
     """
 
     host: str = "127.0.0.1"
@@ -68,6 +77,12 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     max_connections_per_address: int | None = None
     loop: Literal["uvloop", "asyncio"] = "uvloop"
     http: Literal["httptools", "tornado"] = "httptools"
+    tls: TlsConfig | None = None
+
+    @property
+    def scheme(self) -> str:
+        """Return the scheme of the gateway's own port: http or https."""
+        return "http" if self.tls is None else "https"
 
 
 class EntrySettings(dict[str, Any]):

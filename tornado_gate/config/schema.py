@@ -107,7 +107,8 @@ def check_host(host: str) -> None:
         raise ValidationError(message) from None
 
 
-def check_data_dir(folder: str) -> None:
+def check_file_path(folder: str) -> None:
+    """Check the path of a folder or file."""
     if not folder.isprintable():
         raise ValidationError("must be a path without control characters")
     if len(folder) > LONGEST_PATH or any(len(name.encode()) > LONGEST_FILE_NAME for name in folder.split("/")):
@@ -200,11 +201,25 @@ def check_prefix(word: str) -> None:
         )
 
 
+class TlsSchema(Schema):
+    certificate = String(
+        required=True,
+        validate=check_file_path,
+        error_messages={"required": "is missing; name the PEM file of the certificate, followed by its chain"},
+    )
+    key = String(
+        required=True,
+        validate=check_file_path,
+        error_messages={"required": "is missing; name the PEM file of the certificate's private key"},
+    )
+    minimum = String(choices=("1.2", "1.3"))
+
+
 class ServerSchema(Schema):
     host = String(validate=check_host)
     port = Integer(least=0, most=65535)
     processes = Integer(least=0, most=1024)
-    data_dir = String(validate=check_data_dir)
+    data_dir = String(validate=check_file_path)
     public_url = String(empty=True, validate=check_optional_url)
     trusted_proxies = List(String(validate=check_network))
     metrics_host = String(validate=check_host)
@@ -222,6 +237,7 @@ class ServerSchema(Schema):
     max_connections_per_address = Integer(least=1, most=1_000_000, allow_none=True)
     loop = String(choices=("uvloop", "asyncio"))
     http = String(choices=("httptools", "tornado"))
+    tls = Section(TlsSchema, example="{certificate: tls/fullchain.pem, key: tls/privkey.pem}")
 
 
 class PluginSchema(Schema):

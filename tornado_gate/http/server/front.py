@@ -12,17 +12,17 @@ Applications use only the interfaces of `tornado.httputil`, so the same handlers
 - A client whose request is rejected before its body has arrived receives the response: further data is discarded for a while.
 - A response with `Connection: close` closes its connection. An error in a request after the response has begun closes without
   a 400.
-- No TLS, no X-Forwarded-For, no compressed requests: the gateway uses none of them.
+- No X-Forwarded-For, no compressed requests: the gateway uses none of them. TLS is in `tls`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from heapq import nsmallest
 from operator import itemgetter
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from tornado.httputil import HTTPServerConnectionDelegate
 
@@ -30,6 +30,9 @@ from tornado_gate.http.server.connection import Application, ServerConnection
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
 from tornado_gate.http.server.refusals import Limit, PlainRefusals, Refusals
+
+if TYPE_CHECKING:
+    import ssl
 
 HEADER_BYTES = 64 * 1024
 BODY_BYTES = 100 * 1024 * 1024
@@ -54,11 +57,13 @@ class HttpServer:
         body_bytes: int = BODY_BYTES,
         limits: ConnectionLimits | None = None,
         refusals: Refusals | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """Create a server.
 
         `header_bytes`: maximum size of request line and headers. `body_bytes`: maximum size of a request body, unless the handler
         sets another. `limits` count open connections. `refusals` renders the server's own responses.
+        `tls`: serve HTTPS with this certificate.
         """
         self.application = cast(
             Application, application
@@ -68,6 +73,7 @@ class HttpServer:
         self.body_bytes = body_bytes
         self.limits = limits or ConnectionLimits()
         self.refusals = refusals or PlainRefusals()
+        self._tls = tls
         self.retiring = False
         """If set, each connection gets at most one more response, with `Connection: close`."""
         self.stopping = False
@@ -81,13 +87,21 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         self.done = loop.create_future()
         self.done.set_result(None)
+        make_protocol = self._make_protocol_factory(loop)
         for bound in sockets:
             create = loop.create_server
             if bound.family == socket.AF_UNIX and not isinstance(loop, asyncio.BaseEventLoop):
                 create = loop.create_unix_server  # type: ignore[assignment]  # uvloop; asyncio's would delete the socket's file
-            serving = await create(lambda: ServerConnection(self, loop), sock=bound, backlog=ACCEPTED_AT_ONCE)
+            serving = await create(make_protocol, sock=bound, backlog=ACCEPTED_AT_ONCE)
             bound.listen(BACKLOG)
             self._listening.append(serving)
+
+    def _make_protocol_factory(self, loop: asyncio.AbstractEventLoop) -> Callable[[], asyncio.Protocol]:
+        if self._tls is None:
+            return lambda: ServerConnection(self, loop)
+        from tornado_gate.http.server.tls import make_connection
+
+        return lambda: make_connection(cast("ssl.SSLContext", self._tls), self, loop)
 
     def stop(self) -> None:
         """Accept no new connections. Idle ones close; running requests get a response with `Connection: close`."""
@@ -110,6 +124,10 @@ class HttpServer:
         self.stopping = True
         for connection in list(self._connections):
             connection.close_if_idle()
+
+    def renew_certificate(self, context: ssl.SSLContext) -> None:
+        """Use the certificate of `context` for new connections of a server that has one."""
+        self._tls = context
 
     async def wait_closed(self) -> None:
         """Wait until no connection is open, except WebSockets."""

@@ -15,7 +15,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import islice
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tornado.http1connection import HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
@@ -27,6 +27,9 @@ from tornado_gate.http.server.front import HEADER_BYTES, WAITING_SHARE
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import LINGER_SECONDS, Times, has_unread_input
 from tornado_gate.http.server.refusals import Limit, Refusals, too_many_connections_error
+
+if TYPE_CHECKING:
+    import ssl
 
 LINGER_READS: Final = 64
 """The number of chunks of a refused client that are discarded."""
@@ -42,11 +45,18 @@ class TornadoServer(HTTPServer):
     """
 
     def initialize(  # type: ignore[override]  # Tornado calls it with the constructor's arguments
-        self, application: Application, *, times: Times, limits: ConnectionLimits, refusals: Refusals
+        self,
+        application: Application,
+        *,
+        times: Times,
+        limits: ConnectionLimits,
+        refusals: Refusals,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Set the options. `limits` count open connections. `refusals` renders the 503 of excess ones."""
+        """Set the options. `limits` count open connections. `refusals` renders the 503 of excess ones. `tls`: serve HTTPS."""
         super().initialize(
             application,
+            ssl_options=tls,
             max_header_size=HEADER_BYTES,
             idle_connection_timeout=times.idle_seconds,
             body_timeout=times.body_seconds,
@@ -74,6 +84,10 @@ class TornadoServer(HTTPServer):
 
     async def wait_closed(self) -> None:
         """Return without waiting."""
+
+    def renew_certificate(self, context: ssl.SSLContext) -> None:
+        """Use the certificate of `context` for new connections of a server that has one."""
+        self.ssl_options = context
 
     # Called by Tornado
 

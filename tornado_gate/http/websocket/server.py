@@ -5,7 +5,8 @@ where Tornado documents it. The handler's protocol is a `FrameProtocol` instead 
 handler, detaches the connection as `RequestHandler.detach` does, and passes it to a `WebSocketConnection`:
 
 - Behind the fast front the transport changes its protocol (`set_protocol`): no second socket, descriptor or IOStream.
-- Behind Tornado's own front the connection is an IOStream; its socket moves to a new transport of the event loop.
+- Behind Tornado's own front the connection is an IOStream; its socket moves to a new transport of the event loop. An encrypted
+  stream stays, with a `StreamTransport`.
 
 Both fronts thus share one frame code with the same limits, close codes and back-pressure. Tornado's frame reader works with its
 own front only, and has other close codes and pings. It also creates a future per message, so the relay would need a second form.
@@ -19,7 +20,7 @@ import base64
 from collections.abc import Callable
 from socket import socket
 
-from tornado.iostream import IOStream
+from tornado.iostream import IOStream, SSLIOStream
 from tornado.websocket import WebSocketHandler, WebSocketProtocol13
 
 from tornado_gate.http.server.connection import ServerConnection
@@ -113,8 +114,19 @@ async def _switch_protocol(handler: WebSocketHandler, connection: WebSocketConne
     if isinstance(detached, ServerConnection):
         return detached.switch_protocol(connection)
     assert isinstance(detached, IOStream)
-    await take_socket(detached, connection)
+    if isinstance(detached, SSLIOStream):
+        await take_stream(detached, connection)
+    else:
+        await take_socket(detached, connection)
     return None
+
+
+async def take_stream(stream: SSLIOStream, connection: WebSocketConnection) -> None:
+    """Use an encrypted stream as the transport. Raises OSError if the client has disconnected."""
+    from tornado_gate.http.websocket.stream_transport import StreamTransport
+
+    await stream.write(b"")  # waits until the handshake response is sent
+    StreamTransport(stream, connection)
 
 
 async def take_socket(stream: IOStream, connection: WebSocketConnection) -> None:

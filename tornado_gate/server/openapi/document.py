@@ -74,7 +74,7 @@ def find_base_url(snapshot: Snapshot) -> str:
     """Return the gateway's address in code samples: ``public_url`` of conf, else host and port of the server."""
     server = snapshot.config.server
     host = "127.0.0.1" if server.host in ("", "0.0.0.0", "::") else server.host
-    return server.public_url or f"http://{f'[{host}]' if ':' in host else host}:{server.port or 8080}"
+    return server.public_url or f"{server.scheme}://{f'[{host}]' if ':' in host else host}:{server.port or 8080}"
 
 
 def _group_routes(

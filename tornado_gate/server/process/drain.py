@@ -14,11 +14,14 @@ import asyncio
 import logging
 import signal
 from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tornado_gate.errors import Unavailable
 from tornado_gate.server.process import systemd
 from tornado_gate.server.services import Services
+
+if TYPE_CHECKING:
+    import ssl
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +41,7 @@ class Listener(Protocol):
     def close_idle(self) -> None: ...
     async def wait_closed(self) -> None: ...
     async def close_all_connections(self) -> None: ...
+    def renew_certificate(self, context: ssl.SSLContext) -> None: ...
 
 
 class Drain:

@@ -194,7 +194,7 @@ def format_address(server: ServerConfig, listeners: Listeners) -> str:
     first = listeners.http[0]
     name: Any = first.getsockname()
     if first.family == socket.AF_UNIX:
-        return f"http://localhost (on the Unix socket {os.fsdecode(name)})"
+        return f"{server.scheme}://localhost (on the Unix socket {os.fsdecode(name)})"
     host = _get_name(first)[0] if listeners.is_activated else server.host or "127.0.0.1"
     host = LOOPBACK_OF_ALL.get(host, host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{name[1]}"
+    return f"{server.scheme}://{f'[{host}]' if ':' in host else host}:{name[1]}"

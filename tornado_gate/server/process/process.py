@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tornado.web import Application
 
@@ -45,6 +45,11 @@ from tornado_gate.telemetry import logs
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.telemetry.metrics_folder import choose_parent, prepare_folder
 from tornado_gate.types.value import Value, replace
+
+if TYPE_CHECKING:
+    import ssl
+
+    from tornado_gate.server.process.certificates import CertificateWatch
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +112,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     config = load_config(path, overrides)
     server = config.server
     logging_ = logs.configure(server.log_level, server.log_format, collect_secrets(config))
+    tls = load_certificate(config)
     try:
         protect_data_dir(server.data_dir)
     except DataDirError as error:
@@ -136,6 +142,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         listeners=listeners,
         board=board,
         media_secret=media_secret,
+        tls=tls,
     )
 
     address = format_address(server, listeners)
@@ -190,6 +197,15 @@ def check_plugins(config: Config, host: PluginHost) -> Snapshot:
         host.watchdog.stop()
 
 
+def load_certificate(config: Config) -> ssl.SSLContext | None:
+    """Return the context of ``server.tls``, None if conf has none. Raises ConfigError."""
+    if config.server.tls is None:
+        return None
+    from tornado_gate.server.process import certificates
+
+    return certificates.load_certificate(config)
+
+
 def prepare_media(config: Config) -> bytes:
     """Check the bucket for files, if conf has one, and return the secret of their addresses. Raises ConfigError."""
     if config.media.bucket is None:
@@ -203,6 +219,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     """One serving process, run inside an event loop with the parts that `run` has prepared.
 
     `board` None: there is no supervisor. `media_secret` signs the addresses of files in a bucket; b"": there is none.
+    `tls` is the certificate of the port.
     """
 
     path: Path | None
@@ -215,6 +232,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     listeners: Listeners
     board: Board | None
     media_secret: bytes
+    tls: ssl.SSLContext | None
 
     async def serve(self, ready: Callable[[], None]) -> None:
         """Serve until a signal (`drain`), then drain. `ready` is called when the process serves."""
@@ -229,17 +247,34 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         drain = Drain(services, servers)
         self._handle_signals(services, drain)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request_reload)
-        watching = asyncio.ensure_future(reloader.watch())
+        watching = [asyncio.ensure_future(reloader.watch())]
+        if self.tls is not None:
+            certificates = self._watch_certificate(servers[0], reloader)
+            watching.append(asyncio.ensure_future(certificates.watch()))
         heap.reduce_garbage_collection()
         await asyncio.to_thread(running_versions.write, self.config.server.data_dir, self.host.versions)
         ready()
         resting = asyncio.ensure_future(self._load_deferred_modules())
         await drain.wait()
-        watching.cancel()
+        for watch in watching:
+            watch.cancel()
         resting.cancel()
         await drain.run()
         await services.close()
         await asyncio.to_thread(journal.write)
+
+    def _watch_certificate(self, server: Listener, reloader: Reloader) -> CertificateWatch:
+        """Return a watch of the certificate, which SIGHUP reloads together with the configuration."""
+        from tornado_gate.server.process.certificates import CertificateWatch
+
+        certificates = CertificateWatch(self.config, server.renew_certificate)
+
+        def reload_all() -> None:
+            reloader.request_reload()
+            certificates.request_reload()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload_all)
+        return certificates
 
     def _handle_signals(self, services: Services, drain: Drain) -> None:
         loop, board = asyncio.get_running_loop(), self.board
@@ -297,14 +332,19 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         limits = ConnectionLimits(total, settings.max_connections_per_address or max(1, total // 2))
         refusals = GateRefusals(services.gate)
         app = make_app(services, metrics=not self.listeners.metrics)
-        servers = [await self._start_listener(app, self.listeners.http, limits, refusals)]
+        servers = [await self._start_listener(app, self.listeners.http, limits, refusals, self.tls)]
         if self.listeners.metrics:
             limits, app = ConnectionLimits(METRICS_CONNECTIONS), make_metrics_app(services)
             servers.append(await self._start_listener(app, self.listeners.metrics, limits, refusals))
         return servers
 
     async def _start_listener(
-        self, app: Application, sockets: Sequence[socket.socket], limits: ConnectionLimits, refusals: GateRefusals
+        self,
+        app: Application,
+        sockets: Sequence[socket.socket],
+        limits: ConnectionLimits,
+        refusals: GateRefusals,
+        tls: ssl.SSLContext | None = None,
     ) -> Listener:
         times = Times(
             first_head_seconds=FIRST_HEAD_SECONDS,
@@ -313,9 +353,9 @@ class ServingProcess(Value, frozen=True, kw_only=True):
             stall_seconds=self.config.server.stalled_reader_seconds,
         )
         if self.config.server.http == "tornado":
-            tornados = TornadoServer(app, times=times, limits=limits, refusals=refusals)
+            tornados = TornadoServer(app, times=times, limits=limits, refusals=refusals, tls=tls)
             tornados.add_sockets(sockets)
             return tornados
-        server = HttpServer(app, times=times, limits=limits, refusals=refusals)
+        server = HttpServer(app, times=times, limits=limits, refusals=refusals, tls=tls)
         await server.listen(sockets)
         return server

@@ -48,6 +48,7 @@ FIXED_SETTINGS = (
     "log_format",
     "loop",
     "http",
+    "tls",
     "stalled_reader_seconds",
     "max_connections",
     "max_connections_per_address",
