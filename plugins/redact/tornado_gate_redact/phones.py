@@ -1,7 +1,7 @@
 """Telephone numbers in national form, as people of a region write them: ``415-555-2671``, ``(030) 901820``.
 
 A pattern finds runs of groups of digits. Most numbers in a text are something else, so `phonenumbers` checks those that
-have the form of a region's numbers. The package is imported only by conf with `regions`.
+have the form of a region's numbers. The package is imported only if conf has `regions`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Region(NamedTuple):
 
 
 def find_unknown_regions(codes: Iterable[str]) -> list[int]:
-    """Return the indexes of codes that `phonenumbers` does not know."""
+    """Return the indexes of the codes that are unknown to `phonenumbers`."""
     known = _import_library().SUPPORTED_REGIONS
     return [index for index, code in enumerate(codes) if code not in known]
 
