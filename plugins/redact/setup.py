@@ -13,6 +13,6 @@ setup(
     packages=find_packages(include=["tornado_gate_redact", "tornado_gate_redact.*"]),
     package_data={"tornado_gate_redact": ["py.typed"]},
     zip_safe=False,
-    install_requires=["google-re2>=1.1.20240702", "marshmallow>=4,<5", "tornado-gate"],
+    install_requires=["google-re2>=1.1.20240702", "marshmallow>=4,<5", "phonenumberslite>=9,<10", "tornado-gate"],
     entry_points={"tornado_gate": ["redact = tornado_gate_redact:Redact"]},
 )

@@ -105,7 +105,7 @@ class Detector(NamedTuple):
     characters: int
 
 
-def _search_window(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+def search_window(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     """Yield the matches that begin in a window of the text."""
     for match in pattern.finditer(text, start, end + MARGIN):
         if match.start() >= end:
@@ -115,7 +115,7 @@ def _search_window(pattern: re.Pattern[str], text: str, start: int, end: int) ->
 
 def find_emails(text: str, start: int, end: int) -> Spans:
     """Yield the addresses by their `@`. The local part may begin in the previous window."""
-    for match in _search_window(_AT_DOMAIN, text, start, end):
+    for match in search_window(_AT_DOMAIN, text, start, end):
         at = match.start()
         before = text[max(0, at - LOCAL_CHARACTERS) : at]
         run = _LOCAL_PART.match(before[::-1])
@@ -130,14 +130,14 @@ def _is_remote(text: str, end: int) -> bool:
 
 
 def find_phones(text: str, start: int, end: int) -> Spans:
-    for match in _search_window(_PHONE, text, start, end):
+    for match in search_window(_PHONE, text, start, end):
         if is_phone(match[0]):
             yield match.span()
 
 
 def find_cards(text: str, start: int, end: int) -> Spans:
     """Yield the cards in runs of digits with single spaces or dashes. Each card begins and ends at the border of a group."""
-    for run in _search_window(_DIGITS, text, start, end):
+    for run in search_window(_DIGITS, text, start, end):
         after = run.start()
         for begin in _CARD.finditer(text, after, run.end()):
             if after <= begin.start() < end:
@@ -151,7 +151,7 @@ def find_cards(text: str, start: int, end: int) -> Spans:
 
 def find_ibans(text: str, start: int, end: int) -> Spans:
     """Yield the numbers by their check digits. The letters of the country may be in the previous window."""
-    for match in _search_window(_IBAN_START, text, start, end):
+    for match in search_window(_IBAN_START, text, start, end):
         begin = match.start() - 2
         length = IBAN_LENGTHS.get(text[begin : match.start()].upper())
         number = None if length is None else _IBANS[length].match(text, begin)
@@ -160,14 +160,14 @@ def find_ibans(text: str, start: int, end: int) -> Spans:
 
 
 def find_ssns(text: str, start: int, end: int) -> Spans:
-    for match in _search_window(_SSN, text, start, end):
+    for match in search_window(_SSN, text, start, end):
         if is_ssn(match[0]):
             yield match.span()
 
 
 def find_addresses(text: str, start: int, end: int) -> Spans:
     for pattern in (_IPV4, _IPV6):
-        for match in _search_window(pattern, text, start, end):
+        for match in search_window(pattern, text, start, end):
             if is_address(match[0]):
                 yield match.span()
 
@@ -175,12 +175,12 @@ def find_addresses(text: str, start: int, end: int) -> Spans:
 def find_secrets(text: str, start: int, end: int) -> Spans:
     for prefix, pattern in _SECRET_PATTERNS:
         if text.find(prefix, start, end + MARGIN) >= 0:
-            for match in _search_window(pattern, text, start, end):
+            for match in search_window(pattern, text, start, end):
                 yield match.span()
 
 
 def find_jwts(text: str, start: int, end: int) -> Spans:
-    for match in _search_window(_JWT, text, start, end):
+    for match in search_window(_JWT, text, start, end):
         yield match.span()
 
 

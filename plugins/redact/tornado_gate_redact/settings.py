@@ -13,10 +13,12 @@ from tornado_gate.config import load_settings
 from tornado_gate.types.value import Value, field
 from tornado_gate_redact.detectors import DEFAULT_KINDS, DETECTORS, Detector
 from tornado_gate_redact.patterns import compile_pattern
+from tornado_gate_redact.phones import find_unknown_regions, make_phone_detector
 
 MARK: Final = "***"
 REVERSIBLE_MARK: Final = "[{kind}_{number}]"
 MARK_CHARACTERS: Final = 40
+MAX_REGIONS: Final = 10
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
@@ -32,6 +34,7 @@ class RedactSettingsSchema(Schema):
     mark = String(validate=validate.Length(max=MARK_CHARACTERS))
     sides = fields.List(String(validate=validate.OneOf(("request", "response"))), validate=validate.Length(min=1))
     restore = Boolean()
+    regions = fields.List(String(), validate=validate.Length(max=MAX_REGIONS))
 
     @validates("patterns")
     def check_patterns(self, patterns: Mapping[str, str], **_: Any) -> None:
@@ -46,6 +49,14 @@ class RedactSettingsSchema(Schema):
                 faults[name] = [str(error)]
         if faults:
             raise ValidationError(faults)
+
+    @validates("regions")
+    def check_regions(self, regions: list[str], **_: Any) -> None:
+        """Check that each region is known. An empty list imports nothing."""
+        unknown = find_unknown_regions(regions) if regions else []
+        if unknown:
+            message = "is no region with telephone numbers: use its code in ISO 3166, two capitals such as US or DE"
+            raise ValidationError({index: [message] for index in unknown})
 
     @validates("mark")
     def check_mark(self, mark: str, **_: Any) -> None:
@@ -66,6 +77,8 @@ class RedactSettingsSchema(Schema):
             )
         if data.get("restore") and "request" not in data.get("sides", ("request",)):
             raise ValidationError("needs 'request' among 'sides': what is not replaced cannot be restored", "restore")
+        if data.get("regions") and "phone" not in data.get("kinds", DEFAULT_KINDS):
+            raise ValidationError("needs 'phone' among 'kinds': only that kind has regions", "regions")
         if data.get("kinds") == [] and not data.get("patterns"):
             raise ValidationError("is empty, and there are no 'patterns': nothing would be replaced", "kinds")
 
@@ -87,6 +100,8 @@ def read_settings(settings: Mapping[str, Any]) -> RedactSettings:
     """Check the settings of conf. Raises ConfigError."""
     loaded = load_settings(RedactSettingsSchema, settings)
     detectors = {name: DETECTORS[name] for name in loaded.get("kinds", DEFAULT_KINDS)}
+    if loaded.get("regions"):
+        detectors["phone"] = make_phone_detector(dict.fromkeys(loaded["regions"]))
     detectors |= {name: compile_pattern(pattern) for name, pattern in loaded.get("patterns", {}).items()}
     restore = loaded.get("restore", False)
     return RedactSettings(
