@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tornado_gate.targets import routing
 from tornado_gate.telemetry import redaction, spellings
+from tornado_gate_redact import phones
 
 BOUNDED: Final[dict[str, tuple[int, str]]] = {
     "tornado_gate/codec/media_types.py:_SIGNATURES": (512, "the first SNIFFED_BYTES of a file"),
@@ -24,6 +25,7 @@ BOUNDED: Final[dict[str, tuple[int, str]]] = {
         "a sum: 11 terms of 27 characters, 10 signs and 20 gaps of 20 spaces",
     ),
     "local/tornado_gate_local/hints.py:_FORMATS": (5001, "a sample of a text"),
+    "redact/tornado_gate_redact/phones.py:_read_region": (17, "the digits of a candidate"),
 }
 """Pattern -> the longest text that it gets, and why it gets no longer one."""
 
@@ -76,6 +78,10 @@ COMPILED: Final[dict[str, tuple[str, Callable[[], list[re.Pattern[Any]]]]]] = {
     "redact/tornado_gate_redact/marks.py:make_pattern": (
         "finditer",
         lambda: [re.compile(r"\[[A-Z][A-Z0-9_]{0,29}_[0-9]{1,9}\]"), re.compile(r"[A-Z][A-Z0-9_]{0,29}[0-9]{1,9}")],
+    ),
+    "redact/tornado_gate_redact/phones.py:_read_region": (
+        "fullmatch",
+        lambda: [phones._read_region(region).form for region in ("US", "DE", "AR", "MX")],
     ),
     "tornado_gate/codec/form_parser.py:FormParser.__init__": ("search", _compile_border),
     "tornado_gate/targets/routing.py:_compile_pattern": (
