@@ -42,8 +42,8 @@ class DatabaseThread:
         try:
             return future.result(seconds)
         except TimeoutError:
-            if future.done():  # the error is that of the call
-                raise
+            if future.done():  # it has ended just now, or the error is that of the call
+                return future.result()
             raise DatabaseHangs(f"no answer within {seconds:g} s") from None
 
     def close(self) -> None:
