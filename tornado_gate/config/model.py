@@ -226,7 +226,7 @@ class KeyEntry(Value, frozen=True, kw_only=True):
 
 
 class Rates(Value, frozen=True, kw_only=True):
-    """US dollars per million tokens, by kind; None: not set. `docs/prices.md` describes the value that is used instead."""
+    """US dollars per million tokens, by kind; None: not set. `docs/how-to/prices.md` describes the value that is used instead."""
 
     input: Decimal | None = None
     cached_input: Decimal | None = None
