@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from tests.support.raw import Peer, always, answer, on_both_loops, serving
 from tests.support.site import Site
 from tests.support.site import answer as site_answer
 from tests.support.tls import CertificateFiles
-from tests.support.ws_upstream import WsUpstream
 from tornado_gate import config as conf
 from tornado_gate.accounts.identity_provider import IdentityProvider
 from tornado_gate.accounts.oidc import OidcError
@@ -29,12 +27,8 @@ from tornado_gate.errors import InvalidField
 from tornado_gate.http.client.faults import ConnectError, ConnectTimeout
 from tornado_gate.http.client.pool import HttpClient
 from tornado_gate.http.fetch import Fetcher, FetchRules
-from tornado_gate.http.upstream import Pool
-from tornado_gate.http.websocket import open_socket
 from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.server.process.conf_diff import mask_secrets
-from tornado_gate.testing import call_to
-from tornado_gate.types import Timeouts, UpstreamRequest, replace
 
 LOGIN = "user:pass%40word"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
@@ -151,7 +145,8 @@ NO_PROXY_CASES = {
 def test_no_proxy_names_hosts_with_their_subdomains_and_networks_of_addresses() -> None:
     for text, hosts in NO_PROXY_CASES.items():
         proxy = build_proxy("http://proxy.example", (text,))
-        assert proxy is not None and proxy.port == 3128
+        assert proxy is not None
+        assert proxy.port == 3128
         assert not any(map(proxy.covers, hosts)), text
         assert text == "*" or all(map(proxy.covers, ("notinternal.example", "11.1.1.1", "fe00::1"))), text
 
@@ -233,23 +228,6 @@ async def test_the_providers_of_sign_in_are_reached_through_the_proxy(forward: F
                 await provider._read_metadata(config)
 
 
-@pytest.mark.gen_test
-async def test_a_websocket_without_tls_goes_through_the_proxy(forward: ForwardProxy) -> None:
-    upstream = WsUpstream(greeting=[{"type": "hello"}])
-    upstream.start()
-    pool = Pool(Timeouts(connect=5), network=Network(proxy=make_proxy(forward)))
-    url = f"http://localhost:{upstream.port}"
-    async with AsyncExitStack() as closing:
-        call = call_to(pool=pool, closing=closing)
-        call = replace(call, target=replace(call.target, base_url=url))
-        socket = await open_socket(call, UpstreamRequest(url=url.replace("http", "ws") + "/realtime"))
-        assert await socket.receive() == '{"type": "hello"}'
-    assert "proxy-authorization" not in upstream.headers[0]
-    await pool.close()
-    await upstream.stop()
-    await asyncio.to_thread(forward.wait_for_line, f"GET localhost:{upstream.port}/realtime")
-
-
 def test_the_password_of_a_proxy_is_a_secret_of_the_configuration(tmp_path: Path) -> None:
     file = tmp_path / "gate.yaml"
     file.write_text(
@@ -257,4 +235,5 @@ def test_the_password_of_a_proxy_is_a_secret_of_the_configuration(tmp_path: Path
     )
     config = conf.load(file, {})
     assert {"pass@word-1", "pass%40word-1", "other-word"} <= collect_secrets(config)
-    assert "word" not in repr(config) + mask_secrets(file.read_text())
+    shown = repr(config) + mask_secrets(file.read_text())
+    assert not [word for word in ("word-1", "other-word") if word in shown]
