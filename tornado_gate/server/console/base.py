@@ -72,6 +72,24 @@ ADMINISTRATION = (
     ("/console/requests", "Requests"),
     ("/console/audit", "Audit log"),
 )
+ICONS = {
+    HOME: "house",
+    "/console/keys": "key-round",
+    "/console/usage": "chart-column",
+    "/console/playground": "square-terminal",
+    "/console/tasks": "clapperboard",
+    "/console/account": "circle-user",
+    "/console/models": "boxes",
+    "/console/providers": "plug",
+    "/console/plugins": "puzzle",
+    "/console/users": "users",
+    "/console/teams": "building-2",
+    "/console/limits": "gauge",
+    "/console/alerts": "bell",
+    "/console/requests": "list",
+    "/console/audit": "scroll-text",
+}
+"""The symbols of `static/icons.svg` beside the addresses."""
 TEAM_ADMINISTRATION = (("/console/teams", "Teams"),)
 
 
@@ -266,6 +284,7 @@ class ConsoleHandler(GateHandler):
             visitor=self.session.user if self.session else None,
             path=_find_section(self.request.path),
             navigation=NAVIGATION,
+            icons=ICONS,
             administration=self._list_administration(),
             flash=self.take_flash(),
             rejected=self.services.configuration.rejected if self._is_administrator else None,

@@ -127,6 +127,9 @@ class UsagePage(UsageHandler):
         is_cost = view.metric == "cost"
         format_value: Callable[[float], str] = format_usd if is_cost else usage_chart.format_short
         shown = format_value(_MEASURES[view.metric](total))
+        found = [name for name, _ in series if name != OTHER]
+        order = list(self.snapshot.config.models) if view.group == "model" else ()
+        colours = {**usage_chart.choose_colours(found, order), OTHER: usage_chart.OTHER_COLOUR}
         return usage_chart.draw_chart(
             [(names.get(name, name), values) for name, values in series],
             start=view.start,
@@ -135,6 +138,7 @@ class UsagePage(UsageHandler):
             summary=f"{shown} in all from {view.first} to {view.last} (UTC). The table below has the numbers.",
             format_value=format_value,
             least=0.01 if is_cost else 4.0,
+            colours=[colours[name] for name, _ in series],
         )
 
 
