@@ -47,6 +47,7 @@ class RecordingPools:
             upstream_model=target.upstream_model,
             base_url=redact_url(entry.base_url or target.base_url, None),
             settings={name: value for name, value in entry.settings.items() if not any(list_secrets(value, name))},
+            headers=redact_headers(entry.headers, None),
             facts=dict(target.facts),
             operations=None if target.operations is None else sorted(target.operations),
         )

@@ -56,18 +56,19 @@ class Tapes:
         writing = asyncio.get_running_loop().run_in_executor(
             self._threads, partial(self._write, recorder, rules, **members)
         )
-        writing.add_done_callback(self._note_written)
+        writing.add_done_callback(partial(self._note_written, recorder.id))
 
     def _write(self, recorder: Recorder, rules: TapesConfig, **members: Any) -> int:
         return self.store.write(recorder.id, recorder.end(**members), rules)
 
-    def _note_written(self, writing: asyncio.Future[int]) -> None:
+    def _note_written(self, identity: str, writing: asyncio.Future[int]) -> None:
         self._recording -= 1
         error = None if writing.cancelled() else writing.exception()
         if error is not None or writing.cancelled():
             self._metrics.count("failed")
             log.warning("a tape could not be written: %s. Check the disk of server.data_dir.", error)
             return
+        log.info("a request was recorded", extra={"fields": {"tape": identity}})
         self._metrics.count("kept")
         self._metrics.count("evicted", writing.result())
 
