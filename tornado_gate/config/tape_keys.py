@@ -36,8 +36,9 @@ def build_tapes(values: Mapping[str, Any] | None) -> TapesConfig | None:
     """Return the section; None without one, so that nothing is recorded."""
     if values is None:
         return None
-    rules = tuple(
-        TapeRule(**{name: tuple(value) if isinstance(value, list) else value for name, value in rule.items()})
-        for rule in values.get("rules", [])
-    )
-    return TapesConfig(**{**values, "rules": rules})
+    return TapesConfig(**{**values, "rules": tuple(_build_rule(rule) for rule in values.get("rules", []))})
+
+
+def _build_rule(rule: Mapping[str, Any]) -> TapeRule:
+    globs = {name: tuple(rule.get(name, ())) for name in ("models", "keys")}
+    return TapeRule(**globs, share=rule.get("share", TapeRule().share))

@@ -117,8 +117,7 @@ class GateApplication(Application):
         matched = self._gate.snapshot.routes.find_exclusive(start_line.method, start_line.path.partition("?")[0])
         if matched is None or matched.served.route.socket:
             return None
-        handler: HTTPMessageDelegate = self._answers.make(CallerRequest(connection, start_line, headers), matched)
-        return handler
+        return self._answers.make(CallerRequest(connection, start_line, headers), matched)
 
     def take_again(self, request_conn: HTTPConnection, note: KnownHead, body: bytes) -> HTTPMessageDelegate | None:
         """Begin a request whose head its client has repeated; `note` is from the handler of the first one. Return its handler.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+
+from tornado.httputil import HTTPMessageDelegate
 
 from tornado_gate.account_shares import AccountShares
 from tornado_gate.accounts.accounts import Accounts
@@ -47,7 +49,7 @@ class SweptFiles(Protocol):
 class HandlerChoice(Protocol):
     """The choice of the handler of requests for models: `make` creates it, from a request and its route."""
 
-    make: Any
+    make: Callable[[Any, Any], HTTPMessageDelegate]
 
     def configure(self, services: Services, config: Config) -> None:
         """Choose the handler that a configuration needs."""

@@ -44,8 +44,9 @@ _CHANGING: Final = _UNSENT | {
     "idempotency-key",
 }
 """Headers of requests to upstreams that are different in each request, or with each version."""
-_COMPARED: Final = ("content-type", "x-gate-provider", "x-gate-model", "x-gate-loss", "x-gate-attempts", "retry-after")
-"""Headers of responses that are compared."""
+_COMPARED: Final = ("content-type", "retry-after")
+_UNCOMPARED: Final = ("x-gate-cost", "x-gate-tape")
+"""Headers of responses that are compared, besides ``x-gate-…``, and those of the latter that are not: prices change."""
 
 
 class Replay(Value, frozen=True, kw_only=True):
@@ -224,7 +225,8 @@ def compare_answers(tape: Tape, answer: CallerAnswer) -> list[str]:
 
 def _describe_answer(status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
     lowered = {name.lower(): value for name, value in headers.items()}
-    shown = {name: lowered[name] for name in _COMPARED if name in lowered}
+    names = (name for name in sorted(lowered) if name.startswith("x-gate-") or name in _COMPARED)
+    shown = {name: lowered[name] for name in names if name not in _UNCOMPARED}
     return {"status": status, "headers": shown, "body": read_body(body, lowered.get("content-type", ""))}
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+from tornado.httputil import HTTPMessageDelegate
 
 from tornado_gate.config.model import Config
 from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler
@@ -13,7 +16,7 @@ from tornado_gate.server.services import Services
 class AnswerHandlers:
     """The handler of the current configuration. `make` creates one, from a `CallerRequest` and a `MatchedRoute`."""
 
-    make: Any
+    make: Callable[[Any, Any], HTTPMessageDelegate]
 
     def configure(self, services: Services, config: Config) -> None:
         """Choose the handler that records tapes if the configuration has the section ``tapes``."""

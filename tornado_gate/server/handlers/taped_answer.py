@@ -129,8 +129,7 @@ class TapedAnswerHandler(DirectAnswerHandler):
             self._has_head = True
             recorder.note("answer_head", status=self.status, headers=redact_answer_headers(self.headers, None))
         if chunk:
-            is_keep_alive = {"keep_alive": True} if chunk == self._keep_alive else {}
-            recorder.note_data("answer_chunk", chunk, **is_keep_alive)
+            recorder.note_data("answer_chunk", chunk, keep_alive=chunk == self._keep_alive)
 
     def _end_exchange(self) -> None:
         recorder, self._recorder = self._recorder, None
