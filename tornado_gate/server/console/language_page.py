@@ -1,0 +1,23 @@
+"""The choice of the console's language."""
+
+from __future__ import annotations
+
+from tornado_gate.server.console.base import LANGUAGE_COOKIE, ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import LANGUAGES
+
+REMEMBERED_SECONDS = 365 * 86400
+
+
+class LanguagePage(ConsoleHandler):
+    """`/console/language?to=zh&next=/console/keys`: keep the choice in the browser, and lead back to the page."""
+
+    access = "public"
+
+    async def get(self) -> None:
+        language = self.get_query_argument("to", "")
+        if language in LANGUAGES:
+            self.set_private_cookie(LANGUAGE_COOKIE, language, seconds=REMEMBERED_SECONDS)
+        self.redirect(self.get_next())
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [("/console/language", LanguagePage)]
