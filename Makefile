@@ -73,6 +73,9 @@ matrix: $(STAMPS)/dev ## regenerate docs/reference/matrix.md and docs/plugins/pl
 reference: $(STAMPS)/dev ## regenerate docs/plugins/hooks.md and docs/plugins/types.md: the hooks and types of plugins
 	$(BIN)/python -m tests.reference
 
+messages: $(STAMPS)/dev ## bring the catalogues of the console's languages up to date, and say what is not translated
+	$(BIN)/python -m tests.languages
+
 conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/reference/conformance.md
 	$(BIN)/python -m qa.conformance
 

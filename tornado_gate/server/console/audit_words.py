@@ -42,6 +42,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "limit.override": mark("changed a limit temporarily"),
     "limit.end_override": mark("ended a temporary limit"),
     "plugin.switch": mark("switched a plugin on or off"),
+    "plugin.change": mark("changed the settings of a plugin"),
     "provider.create": mark("added a provider"),
     "provider.change": mark("changed a provider"),
     "provider.delete": mark("removed a provider"),

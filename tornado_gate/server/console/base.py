@@ -288,7 +288,6 @@ class ConsoleHandler(GateHandler):
             language=catalogues.get_language(self.locale),
             language_tag=catalogues.get_language_tag(self.locale),
             languages=catalogues.LANGUAGES,
-            page_address=self.request.uri if self.request.method == "GET" else HOME,
             public_url=self.public_url,
             words=words,
             **values,

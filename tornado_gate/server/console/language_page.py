@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from tornado_gate.server.console.base import LANGUAGE_COOKIE, ConsoleHandler
+from urllib.parse import urlsplit, urlunsplit
+
+from tornado_gate.server.console.base import LANGUAGE_COOKIE, ConsoleHandler, check_next
 from tornado_gate.server.console.languages.catalogues import LANGUAGES
 
 REMEMBERED_SECONDS = 365 * 86400
 
 
 class LanguagePage(ConsoleHandler):
-    """`/console/language?to=zh&next=/console/keys`: keep the choice in the browser, and lead back to the page."""
+    """`/console/language?to=zh`: keep the choice in the browser, and lead back to the page with the link."""
 
     access = "public"
 
@@ -17,7 +19,8 @@ class LanguagePage(ConsoleHandler):
         language = self.get_query_argument("to", "")
         if language in LANGUAGES:
             self.set_private_cookie(LANGUAGE_COOKIE, language, seconds=REMEMBERED_SECONDS)
-        self.redirect(self.get_next())
+        page = urlsplit(self.request.headers.get("Referer", ""))
+        self.redirect(check_next(urlunsplit(("", "", page.path, page.query, ""))))
 
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [("/console/language", LanguagePage)]
