@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.types.value import Value
 
 
@@ -25,12 +26,17 @@ _OUTCOMES: Final[Mapping[str, Reason]] = {
 
 
 def find_reason(code: str, outcome: str = "failed") -> Reason:
-    """Return the reason for the error code of a request with this outcome; "" is the code of a request without an error."""
+    """Return the reason for the error code of a request with this outcome, in the language of the page.
+
+    The code of a request without an error is "".
+    """
     reason = REASONS.get(code)
     if reason is None and code.endswith("_not_found"):
         kind = code.removesuffix("_not_found").replace("_", " ")
-        reason = Reason(f"The {kind} does not exist, or belongs to another account.", "Check its id.")
-    return reason or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
+        meaning = translate("The {kind} does not exist, or belongs to another account.").format(kind=kind)
+        return Reason(meaning, translate("Check its id."))
+    reason = reason or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
+    return Reason(translate(reason.meaning), translate(reason.advice))
 
 
 REASONS: Final[Mapping[str, Reason]] = {
