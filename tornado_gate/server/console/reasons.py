@@ -55,6 +55,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     "not_allowed": Reason(
         "The key, or the account, has no permission for this.", "Change the scopes of the key, or use another key."
     ),
+    "administrator_required": Reason(
+        "Only an administrator may record a request on the wire.",
+        "Use a key of an administrator, or remove x-gate-tape.",
+    ),
     "model_not_allowed": Reason("The key is limited to other models.", "Add the model to the scopes of the key."),
     "model_not_found": Reason(
         "No model of this name is in conf.",
