@@ -12,12 +12,14 @@ from tornado_gate.accounts.names import find_names
 from tornado_gate.accounts.people import User
 from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import COUNTERS
+from tornado_gate.ledger.latencies import SAMPLE_FILTERS, ModelTimes, read_times
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageRow
 from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
+from tornado_gate.server.console.latency_charts import draw_times, list_rows
 from tornado_gate.server.console.usage_query import FIELDS, METRICS, RANGES, UsageView, parse_view
 from tornado_gate.server.console.words import format_usd
 from tornado_gate.server.services import Services
@@ -82,6 +84,7 @@ class UsagePage(UsageHandler):
         rows, series = await self.run_database(load_usage, Reports(self.services.database), view, self.user)
         names = await self._find_names(view, [row.group[view.group] for row in rows[:MOST_GROUPS]])
         total = add_rows(rows)
+        times = await self._read_times(view)
         recorded = await self.run_database(count_recorded, Reports(self.services.database), view, self.user)
         self.render_page(
             "usage.html",
@@ -96,8 +99,18 @@ class UsagePage(UsageHandler):
             group_count=len(rows),
             others=max(0, recorded - total.requests),
             filter_names=await self._name_filters(view),
-            chart=self._draw_chart(view, series, names, total),
+            main_chart=self._draw_chart(view, series, names, total),
+            time_charts=draw_times(times, view, list(self.snapshot.config.models)),
+            time_rows=list_rows(times[: usage_chart.MOST_SERIES]),
         )
+
+    async def _read_times(self, view: UsageView) -> list[ModelTimes]:
+        """Return the times of models; none for a filter that the sample cannot follow."""
+        if not view.filters.keys() <= set(SAMPLE_FILTERS):
+            return []
+        query = view.make_query(self.user)
+        times: list[ModelTimes] = await self.run_database(read_times, self.services.database, query, view.bar_seconds)
+        return times
 
     async def _find_names(self, view: UsageView, ids: Sequence[str]) -> dict[str, str]:
         known = await self.run_database(find_names, self.services.database, view.group, ids)

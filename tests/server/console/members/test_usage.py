@@ -74,6 +74,24 @@ async def test_a_member_sees_only_own_requests(visit: Visit, services: Services)
     assert "hers" not in page.text
 
 
+async def test_times_are_shown_by_model_unless_a_filter_has_no_sample(visit: Visit, services: Services) -> None:
+    ada, _, ids = await sign_up_all(visit, services)
+    add_rows(
+        services,
+        *(
+            make_row(60 + index, user=ids["ada"], model="fast", first_byte_ms=120.0, total_ms=640.0)
+            for index in range(20)
+        ),
+        make_row(61, user=ids["bob"], model="of-bob", first_byte_ms=1.0, total_ms=2.0),
+    )
+    page = await ada.get("/console/usage?range=24h&whose=me")
+    assert "fast 20 120 ms 120 ms 640 ms 640 ms" in page.text
+    assert page.html.count("<polyline ") in (4, 8)  # one bar, or two if an hour begins
+    assert "<title>fast, median</title>" in page.html
+    assert "of-bob" not in page.html
+    assert "polyline" not in (await ada.get("/console/usage?range=24h&status=200")).html
+
+
 async def test_an_administrator_of_a_team_sees_its_usage_and_a_member_of_it_does_not(
     visit: Visit, services: Services
 ) -> None:
