@@ -91,7 +91,9 @@ def test_the_cost_of_a_stream_is_shown(page: Page) -> None:
     send(page, "say apples")
     cost = page.locator("#panel-chat .report dt", has_text="Cost (USD)")
     expect(cost).to_be_visible()
-    assert page.request.get("/console/playground/cost?id=req_of_nobody").json() == {"cost": None}
+    token = page.locator("body").get_attribute("data-xsrf") or ""
+    answer = page.request.post("/console/playground/cost", form={"id": "req_of_nobody"}, headers={"X-Xsrftoken": token})
+    assert answer.json() == {"cost": None}
 
 
 def test_two_models_answer_side_by_side(page: Page) -> None:

@@ -83,9 +83,9 @@ class PlaygroundCostHandler(ConsoleHandler):
 
     access = "member"
 
-    async def get(self) -> None:
+    async def post(self) -> None:
         reports = Reports(self.services.database)
-        rows = await self.run_database(reports.find_requests, self.get_query_argument("id", "")[:200])
+        rows = await self.run_database(reports.find_requests, self.get_field("id")[:200])
         cost = next((row.cost for row in rows if row.user == self.user.id), None)
         self.write({"cost": None if cost is None else format(Decimal(cost).scaleb(-9).normalize(), "f")})
 

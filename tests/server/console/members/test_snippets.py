@@ -129,8 +129,8 @@ def test_the_home_page_shows_status_models_and_steps(home: Home) -> None:
     page = home.get()
     text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert "Healthy" in text
-    assert re.search(r"(\d+) of \1 available", text)
-    assert "local-tts speech available" in text
+    assert re.search(r"(\d+) of \1 models are available", text)
+    assert re.search(r"local-tts speech – \S+ available Try it", text)
     assert "Create a key ( done )" in text or "Create a key (done)" in text
     assert "Add your vendor&#39;s key" in page or "Add your vendor's key" in page
 

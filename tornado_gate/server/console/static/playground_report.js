@@ -114,7 +114,9 @@ export class Report {
     const started = this.started;
     for (let tries = 0; id && tries < COST_TRIES && !this.values.has("Cost (USD)"); tries += 1) {
       await new Promise((resolve) => setTimeout(resolve, COST_WAIT));
-      const response = await fetch(`/console/playground/cost?id=${encodeURIComponent(id)}`).catch(() => null);
+      const headers = { "X-Xsrftoken": document.body.dataset.xsrf };
+      const sent = { method: "POST", headers, body: new URLSearchParams({ id }) };
+      const response = await fetch("/console/playground/cost", sent).catch(() => null);
       const { cost } = response?.ok ? await response.json() : {};
       if (this.started !== started) return;
       if (cost) this.set("Cost (USD)", cost);
