@@ -134,6 +134,7 @@ def main() -> None:
         gateway = Gateway.start(CONF, Path(folder))
         try:
             console = Console(gateway, browser)
+            console.faults.expect("status of 400")  # the page to which an identity provider leads, without a sign-in
             rows, faults = measure_all(console)
             console.close()
             head = HEAD.format(browser=f"Chromium {browser.version}", limit=MOST_BYTES // 1000)
