@@ -74,7 +74,7 @@ docs: $(STAMPS)/dev ## build the documentation site in site/, without a network;
 matrix: $(STAMPS)/dev ## regenerate docs/reference/matrix.md and docs/plugins/plugin-support.md: what is supported by format and provider
 	$(BIN)/python -m qa.matrix
 
-reference: $(STAMPS)/dev ## regenerate docs/plugins/hooks.md and docs/plugins/types.md: the hooks and types of plugins
+reference: $(STAMPS)/dev ## regenerate the reference in docs/: hooks, types, commands, routes, error codes; tables of conf and metrics
 	$(BIN)/python -m tests.reference
 
 conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/reference/conformance.md
