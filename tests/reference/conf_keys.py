@@ -10,7 +10,18 @@ from marshmallow import INCLUDE, Schema, fields
 
 from tests.reference.kept_tables import fill_tables
 from tornado_gate.codec.fields import MAX_INTEGER
-from tornado_gate.config import model, oidc, prices, routing, routing_keys, schema, values
+from tornado_gate.config import (
+    model,
+    network_keys,
+    oidc,
+    prices,
+    routing,
+    routing_keys,
+    schema,
+    tape_keys,
+    tapes,
+    values,
+)
 from tornado_gate.types import ResponseRules, Timeouts
 
 KIND: Final = "keys of"
@@ -43,6 +54,9 @@ TABLES: Final[Mapping[str, tuple[type[Schema], tuple[type, ...]]]] = {
     "cors": (schema.CorsSchema, (model.CorsConfig,)),
     "responses": (schema.ResponsesSchema, (ResponseRules,)),
     "ledger": (schema.LedgerSchema, (model.LedgerConfig,)),
+    "tapes": (tape_keys.TapesSchema, (tapes.TapesConfig,)),
+    "tapes.rules": (tape_keys.TapeRuleSchema, (tapes.TapeRule,)),
+    "network": (network_keys.NetworkSchema, ()),
     "fetch": (schema.FetchSchema, (model.FetchRules,)),
     "console": (schema.ConsoleSchema, (model.ConsoleConfig,)),
     "accounts": (schema.AccountsSchema, (model.AccountsConfig,)),
@@ -56,6 +70,7 @@ NO_VALUE: Final = "–"
 _SIMPLE: Final[Mapping[type, str]] = {
     schema.PluginSwitch: "boolean or mapping",
     routing_keys.AffinitySwitch: "boolean or mapping",
+    network_keys.HostList: "list: text",
     values.Section: "mapping",
     values.Boolean: "boolean",
 }

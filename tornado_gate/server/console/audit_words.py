@@ -48,6 +48,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "model.create": "added a model",
     "model.change": "changed a model",
     "model.delete": "removed a model",
+    "tape.read": "read a recorded request",
+    "tape.delete": "deleted a recorded request",
 }
 _TIMES: Final = frozenset({"expires", "until", "valid_until"})
 _ALL_IF_EMPTY: Final = frozenset({"models", "operations", "addresses"})

@@ -417,6 +417,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "unknown_team": Reason(
         "There is no such team, or the key is limited to another one.", "Check the id; the page Teams lists all."
     ),
+    "unknown_tape": Reason("There is no tape of this request.", "Check the id; older tapes are deleted."),
     "unknown_invitation": Reason("There is no such invitation.", "Check the id; an invitation is used once."),
     "key_revoked": Reason("The key is revoked already.", "Create another key."),
     "key_rotated": Reason("The key was rotated already.", "Rotate its successor, which the message names."),

@@ -49,6 +49,7 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
                 "unknown_user",
                 "unknown_team",
                 "unknown_invitation",
+                "unknown_tape",
                 "file_not_found",
                 "file_expired",
                 "metrics_off",
