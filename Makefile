@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test qa fuzz soak chaos coverage lint hooks docs matrix reference conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
+.PHONY: help install run test qa fuzz soak chaos coverage lint hooks docs matrix reference messages conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -76,6 +76,9 @@ matrix: $(STAMPS)/dev ## regenerate docs/reference/matrix.md and docs/plugins/pl
 
 reference: $(STAMPS)/dev ## regenerate the reference in docs/: hooks, types, commands, routes, error codes; tables of conf and metrics
 	$(BIN)/python -m tests.reference
+
+messages: $(STAMPS)/dev ## bring the catalogues of the console's languages up to date, and say what is not translated
+	$(BIN)/python -m tests.languages
 
 conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/reference/conformance.md
 	$(BIN)/python -m qa.conformance

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.types.value import Value
 
 
@@ -25,12 +26,17 @@ _OUTCOMES: Final[Mapping[str, Reason]] = {
 
 
 def find_reason(code: str, outcome: str = "failed") -> Reason:
-    """Return the reason for the error code of a request with this outcome; "" is the code of a request without an error."""
+    """Return the reason for the error code of a request with this outcome, in the language of the page.
+
+    The code of a request without an error is "".
+    """
     reason = REASONS.get(code)
     if reason is None and code.endswith("_not_found"):
         kind = code.removesuffix("_not_found").replace("_", " ")
-        reason = Reason(f"The {kind} does not exist, or belongs to another account.", "Check its id.")
-    return reason or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
+        meaning = translate("The {kind} does not exist, or belongs to another account.").format(kind=kind)
+        return Reason(meaning, translate("Check its id."))
+    reason = reason or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
+    return Reason(translate(reason.meaning), translate(reason.advice))
 
 
 REASONS: Final[Mapping[str, Reason]] = {
@@ -48,6 +54,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     "not_allowed": Reason(
         "The key, or the account, has no permission for this.", "Change the scopes of the key, or use another key."
+    ),
+    "administrator_required": Reason(
+        "The administration API and x-gate-tape take keys of administrators only.",
+        "Use a key of an administrator, or remove x-gate-tape.",
     ),
     "model_not_allowed": Reason("The key is limited to other models.", "Add the model to the scopes of the key."),
     "model_not_found": Reason(
@@ -381,10 +391,6 @@ REASONS: Final[Mapping[str, Reason]] = {
     "item_retrieve_invalid_item_id": Reason("The client named an item that does not exist.", "Check the client."),
     "invalid_item_reference": Reason("The client named an item that does not exist.", "Check the client."),
     # The administration API, and commands
-    "administrator_required": Reason(
-        "The administration API takes keys of administrators only.",
-        "Ask an administrator for a key with the role administrator.",
-    ),
     "outranks_maker": Reason(
         "The request would give more rights than its own key or account has.",
         "Ask somebody with these rights, or leave out what exceeds yours.",
@@ -410,6 +416,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "unknown_provider": Reason(
         "Conf has no such provider entry that is on.", "Check the name; the page Providers lists all."
     ),
+    "unknown_plugin": Reason("There is no such plugin.", "Check the name; the page Plugins lists all."),
     "unknown_model": Reason("Conf has no such model.", "Check the name; the page Models lists all."),
     "unknown_user": Reason(
         "There is no such person, or the key is limited to another team.", "Check the id; the page Users lists all."
