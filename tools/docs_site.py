@@ -45,7 +45,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
             return link[0]  # MkDocs reports it
         made = goal.relative_to(docs).as_posix() if goal.is_relative_to(docs) else PAGES.get(goal, "")
         if not made or goal.is_dir():
-            return text if "`" in text else f"{text} (`{goal.relative_to(ROOT)}`)"
+            path = str(goal.relative_to(ROOT))
+            return f"`{path}`" if text.strip("`") in (path, goal.name) else f"{text} (`{path}`)"
         return f"[{text}]({os.path.relpath(made, os.path.dirname(uri))}{anchor})"
 
     return LINK.sub(rewrite, markdown)
