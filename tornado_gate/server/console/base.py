@@ -70,6 +70,7 @@ ADMINISTRATION = (
     ("/console/teams", "Teams"),
     ("/console/limits", "Limits"),
     ("/console/requests", "Requests"),
+    ("/console/alerts", "Alerts"),
     ("/console/audit", "Audit log"),
 )
 TEAM_ADMINISTRATION = (("/console/teams", "Teams"),)

@@ -1,0 +1,86 @@
+"""The page of alerts: their receivers with a test, and the last alerts with the delivery of their messages."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from tornado_gate.accounts import audit
+from tornado_gate.config.alerting import EVENTS, SinkConfig
+from tornado_gate.errors import NotFound
+from tornado_gate.server.console.admin_base import AdminHandler
+from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.types.value import Value
+
+ALERTS = "/console/alerts"
+ROWS = 100
+KIND_NAMES = {
+    "budget": "budgets",
+    "circuit": "open circuits",
+    "provider_key": "refused provider keys",
+    "configuration": "rejected configuration",
+    "key_expiry": "expiring keys",
+    "spool": "full spool",
+}
+
+
+class SinkView(Value, frozen=True, kw_only=True):
+    """A receiver for the page, without secrets: of an address only the host."""
+
+    name: str
+    type: str
+    target: str
+    events: str
+    per_minute: int
+
+
+class AlertsPage(AdminHandler):
+    """`/console/alerts`: the list; its form sends a test."""
+
+    async def get(self) -> None:
+        from tornado_gate.alerts.store import AlertStore  # the pages are imported even if there are no alerts
+
+        sinks = self.snapshot.config.alerts.sinks
+        self.render_page(
+            "alerts.html",
+            title="Alerts",
+            sinks=[describe_sink(sink) for sink in sinks.values()],
+            alerts=await self.run_database(AlertStore(self.services.database).list_recent, ROWS),
+            kind_names=KIND_NAMES,
+        )
+
+    async def post(self) -> None:
+        from tornado_gate.alerts.sending import send_test
+
+        config, name = self.snapshot.config, self.get_field("sink")
+        sink = config.alerts.sinks.get(name)
+        if sink is None:
+            raise NotFound("The configuration has no such receiver of alerts.")
+        await self.run_database(self._record_test, name)
+        error = (await send_test(self.services.fetcher, [sink], config.server.public_url))[name]
+        if error:
+            self.flash(f"The test did not reach '{name}': {error}", "warning")
+        else:
+            self.flash(f"A test was sent to '{name}'.")
+        self.redirect(ALERTS, status=303)
+
+    def _record_test(self, sink: str) -> None:
+        with self.services.database.write() as connection:
+            audit.record(connection, self.make_actor(), "alert.test", sink)
+
+
+def describe_sink(sink: SinkConfig) -> SinkView:
+    is_mail = sink.type == "email"
+    target = (
+        f"{', '.join(sink.recipients)} by {sink.host}:{sink.port}" if is_mail else urlsplit(sink.url).hostname or ""
+    )
+    events = [KIND_NAMES[event] for event in EVENTS if event in sink.events]
+    return SinkView(
+        name=sink.name,
+        type=sink.type,
+        target=target,
+        events="all" if len(events) == len(EVENTS) else ", ".join(events),
+        per_minute=sink.per_minute,
+    )
+
+
+ROUTES: list[tuple[str, type[ConsoleHandler]]] = [(ALERTS, AlertsPage)]
