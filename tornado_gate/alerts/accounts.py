@@ -64,8 +64,8 @@ def find_budgets(database: Database, config: Config, list_bounds: ListBounds, no
             if counted:
                 shares[kind, subject] = counted
     alerts = [_describe_budget(share, period, is_refused=False) for each in shares.values() for share in each]
-    for subject in refused & shares.keys():
-        worst = max(shares[subject], key=lambda share: share.part)
+    for refused_subject in refused & shares.keys():
+        worst = max(shares[refused_subject], key=lambda share: share.part)
         alerts.append(_describe_budget(worst, period, is_refused=worst.part >= NEARLY_USED))
     return [alert for alert in alerts if alert is not None]
 

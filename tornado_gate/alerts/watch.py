@@ -155,9 +155,7 @@ class AlertWatch:
             await run(self._store.drop_foreign, list(self.rules.sinks))
         for sink in sinks:
             if sink.name not in self._sending:
-                task = asyncio.create_task(self._send_due(sink))
-                self._sending[sink.name] = task
-                task.add_done_callback(lambda _, name=sink.name: self._sending.pop(name, None))
+                self._sending[sink.name] = asyncio.create_task(self._send_due(sink))
         self._metrics.set_queued(await run(self._store.count_queued))
 
     def _count_dropped(self, number: int) -> None:
@@ -173,6 +171,8 @@ class AlertWatch:
                 await self._send_claimed(sink, message)
         except DatabaseError as error:
             log.warning("messages to the sink '%s' wait for the database: %s", sink.name, error)
+        finally:
+            self._sending.pop(sink.name, None)
 
     async def _send_claimed(self, sink: SinkConfig, message: Claimed) -> None:
         error = ""
@@ -198,8 +198,15 @@ class AlertWatch:
 
     async def _send_one_directly(self, sink: SinkConfig, alert: Alert) -> bool:
         """Return whether the sink accepted the message."""
-        texts = {"kind": alert.kind, "severity": alert.severity, "title": alert.title, "message": alert.message}
-        notice = Notice(id=f"alert_{time.time_ns()}_raised", phase="raised", moment=time.time(), **texts)
+        notice = Notice(
+            id=f"alert_{time.time_ns()}_raised",
+            phase="raised",
+            kind=alert.kind,
+            severity=alert.severity,
+            title=alert.title,
+            message=alert.message,
+            moment=time.time(),
+        )
         try:
             await send(self._fetcher, sink, notice, self._gate.snapshot.config.server.public_url)
         except SendFailed as failed:
