@@ -48,9 +48,9 @@ class UsageQuery(Value, frozen=True, kw_only=True):
     """The scope of a usage report: Unix times from `start` to before `end`, the grouping, and filters. "" and 0 filter
     nothing.
 
-    `group_by` are names of key, user, team, model, provider, operation, status, tag, day, hour (UTC). `keys` and
-    `users` limit the report to several keys or users; "" means requests without one. Without such a list, there is no
-    limit.
+    `group_by` are names of key, user, team, model, provider, operation, status, tag, end_user, day, hour (UTC). `keys`,
+    `users` and `end_users` limit the report to several of them; "" means requests without one. Without such a list,
+    there is no limit.
     """
 
     start: float
@@ -63,8 +63,15 @@ class UsageQuery(Value, frozen=True, kw_only=True):
     provider: str = ""
     tag: str = ""
     status: int = 0
+    end_user: str = ""
     keys: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
+    end_users: tuple[str, ...] = ()
+
+    @property
+    def names_end_users(self) -> bool:
+        """Return whether the report needs the rows of requests, because totals do not have end users."""
+        return bool("end_user" in self.group_by or self.end_user or self.end_users)
 
 
 class UsageRow(Value, frozen=True, kw_only=True):
@@ -91,7 +98,12 @@ class UsageRow(Value, frozen=True, kw_only=True):
     @property
     def cost_usd(self) -> float | None:
         """Return the cost in US dollars; None if the price of any request is unknown."""
-        return None if self.unpriced_requests else self.cost / NANO_DOLLARS
+        return None if self.unpriced_requests else self.known_cost_usd
+
+    @property
+    def known_cost_usd(self) -> float:
+        """Return the cost in US dollars of the requests with a known price."""
+        return self.cost / NANO_DOLLARS
 
 
 class RequestRow(Value, frozen=True, kw_only=True):

@@ -58,6 +58,7 @@ NAVIGATION = (
     (HOME, "Home"),
     ("/console/keys", "API keys"),
     ("/console/usage", "Usage"),
+    ("/console/requests", "Requests"),
     ("/console/playground", "Playground"),
     ("/console/tasks", "Tasks"),
     ("/console/account", "Account"),
@@ -69,7 +70,6 @@ ADMINISTRATION = (
     ("/console/users", "Users"),
     ("/console/teams", "Teams"),
     ("/console/limits", "Limits"),
-    ("/console/requests", "Requests"),
     ("/console/alerts", "Alerts"),
     ("/console/audit", "Audit log"),
 )

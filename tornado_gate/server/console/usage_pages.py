@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.names import find_names
 from tornado_gate.accounts.people import User
 from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import COUNTERS
+from tornado_gate.errors import InvalidField
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageRow
 from tornado_gate.server.admin.csv_cells import render_csv
@@ -37,13 +38,22 @@ CSV_COLUMNS: Final = (
     "seconds",
     "cost_usd",
     "unpriced_requests",
+    "known_cost_usd",
 )
-_SEVERAL: Final = {"key": "keys", "user": "users"}
+_SEVERAL: Final = {"key": "keys", "user": "users", "end_user": "end_users"}
 """Groups that may have thousands of values, with the filter for several values.
 
 Their chart shows the largest groups, and the sum of all.
 """
-_DRILL = {"model": "key", "key": "model", "team": "user", "user": "key", "provider": "model"}
+_DRILL = {
+    "model": "key",
+    "key": "model",
+    "team": "user",
+    "user": "key",
+    "provider": "model",
+    "tag": "model",
+    "end_user": "model",
+}
 """The next grouping for the usage of one group."""
 
 Measure = Callable[[UsageRow], float]
@@ -68,6 +78,13 @@ class UsageHandler(ConsoleHandler):
 
     access = "member"
 
+    async def run_report(self, function: Any, *arguments: Any) -> Any:
+        """Return the result of a function that makes a report. Raises InvalidField for one that cannot be made."""
+        try:
+            return await self.run_database(function, *arguments)
+        except ValueError as error:
+            raise InvalidField("group", f"This report cannot be made: {error}.") from None
+
     async def get_view(self) -> UsageView:
         memberships = await self.run_database(self.services.accounts.members.list_of_user, self.user.id)
         return parse_view(lambda name: self.get_query_argument(name, ""), self.user, memberships)
@@ -78,9 +95,9 @@ class UsagePage(UsageHandler):
 
     async def get(self) -> None:
         view = await self.get_view()
-        rows, series = await self.run_database(load_usage, Reports(self.services.database), view, self.user)
+        rows, series = await self.run_report(load_usage, Reports(self.services.database), view, self.user)
         names = await self._find_names(view, [row.group[view.group] for row in rows[:MOST_GROUPS]])
-        total = add_rows(rows)
+        total = await self.run_report(sum_all, Reports(self.services.database), view, self.user, rows)
         recorded = await self.run_database(count_recorded, Reports(self.services.database), view, self.user)
         self.render_page(
             "usage.html",
@@ -143,7 +160,7 @@ class UsageFile(UsageHandler):
 
     async def get(self) -> None:
         view = await self.get_view()
-        text = await self.run_database(make_file, self.services.database, view, self.user)
+        text = await self.run_report(make_file, self.services.database, view, self.user)
         self.set_header("Content-Type", "text/csv; charset=utf-8")
         name = f"usage-{view.first}-{view.last}-by-{view.group}.csv"
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
@@ -188,6 +205,11 @@ def count_recorded(reports: Reports, view: UsageView, user: User) -> int:
     return add_rows(reports.usage(view.make_query(user, "operation"))).requests
 
 
+def sum_all(reports: Reports, view: UsageView, user: User, rows: Sequence[UsageRow]) -> UsageRow:
+    """Return the sums of all requests of a view. Groups of tags overlap, so their sums are no total. Blocks."""
+    return add_rows(reports.usage(view.make_query(user))) if view.group == "tag" else add_rows(rows)
+
+
 def _add_groups(parts: Iterable[UsageRow], name: str) -> list[UsageRow]:
     """Return the sums by the group `name` alone."""
     groups: dict[str, list[UsageRow]] = {}
@@ -230,7 +252,13 @@ def add_rows(rows: Sequence[UsageRow]) -> UsageRow:
 def name_group(group: str, value: str) -> str:
     """Return a group without a name in the database, in words."""
     if not value:
-        return {"key": "no key", "team": "no team", "user": "no user", "model": "no model"}.get(group, "none")
+        return {
+            "key": "no key",
+            "team": "no team",
+            "user": "no user",
+            "model": "no model",
+            "end_user": "no end user",
+        }.get(group, "none")
     return value.removeprefix("conf:") + " (conf)" if value.startswith("conf:") else value
 
 
