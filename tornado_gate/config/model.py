@@ -49,12 +49,11 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     """The section ``server``. `processes` 0 means one for each core.
 
     `metrics_port` None serves /metrics on `port`: without a `metrics_token` only if `host` is a loopback address, else with the
-    token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_delay` is
-    the time after SIGTERM in which /readyz is 503 and the port is still open, `drain_seconds` the time that open requests have to
-    finish then. `log_format` None is text at a terminal, else JSON. `loop` and `http` (for callers' connections) each
-    select a fast or a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each
-    process, `max_connections_per_address` the limit of one address among them; None: half of all. With `tls` the port
-    serves HTTPS only.
+    token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_delay` is the time
+    after SIGTERM in which /readyz is 503 and the port is still open, `drain_seconds` the time that open requests have to finish
+    then. `log_format` None is text at a terminal, else JSON. `loop` and `http` (for callers' connections) each select a fast or
+    a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each process,
+    `max_connections_per_address` the limit of one address among them; None: half of all. With `tls` the port serves HTTPS only.
     """
 
     host: str = "127.0.0.1"

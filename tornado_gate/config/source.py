@@ -218,7 +218,7 @@ class _NodeReader:
         return self.read_scalar(node, path)
 
     def read_mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
-        lines, values = self.document.lines, {}
+        lines, values = self.document.lines, dict[str, Any]()
         for key_node, value_node in node.value:
             line = _get_line_number(key_node.start_mark)
             if not isinstance(key_node, yaml.ScalarNode):
