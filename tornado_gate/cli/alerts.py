@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def alerts() -> None:
     """Alerts tell an operator of budgets, open circuits, refused keys, a rejected configuration and a full spool.
 
-    Their receivers are in the section `alerts` of the configuration: docs/alerts.md.
+    Their receivers are in the section `alerts` of the configuration: docs/deployment/alerts.md.
     """
 
 
@@ -30,7 +30,9 @@ def test(conf_file: Path | None, only: str | None) -> None:
     _, config = load(conf_file)
     names = list(config.alerts.sinks) if only is None else [only]
     if not names:
-        exit_with_message("the configuration has no sinks of alerts; add one to `alerts`, as docs/alerts.md shows.")
+        exit_with_message(
+            "the configuration has no sinks of alerts; add one to `alerts`, as docs/deployment/alerts.md shows."
+        )
     unknown = [name for name in names if name not in config.alerts.sinks]
     if unknown:
         exit_with_message(f"the configuration has no sink '{unknown[0]}'.")

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from tornado_gate.types.value import Value, field
 
 EVENTS: Final = ("budget", "circuit", "provider_key", "configuration", "key_expiry", "spool")
-"""The kinds of alerts. docs/alerts.md describes when each is raised."""
+"""The kinds of alerts. docs/deployment/alerts.md describes when each is raised."""
 
 SinkType = Literal["webhook", "slack", "teams", "email"]
 SINK_TYPES: Final = ("webhook", "slack", "teams", "email")
