@@ -9,18 +9,22 @@ from tornado_gate.config.alerting import EVENTS, SinkConfig
 from tornado_gate.errors import NotFound
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
 from tornado_gate.types.value import Value
 
 ALERTS = "/console/alerts"
 ROWS = 100
 KIND_NAMES = {
-    "budget": "budgets",
-    "circuit": "open circuits",
-    "provider_key": "refused provider keys",
-    "configuration": "rejected configuration",
-    "key_expiry": "expiring keys",
-    "spool": "full spool",
+    "budget": mark("budgets"),
+    "circuit": mark("open circuits"),
+    "provider_key": mark("refused provider keys"),
+    "configuration": mark("rejected configuration"),
+    "key_expiry": mark("expiring keys"),
+    "spool": mark("full spool"),
 }
+
+
+MESSAGE_STATES = {"queued": mark("queued"), "sent": mark("sent"), "failed": mark("failed"), "dropped": mark("dropped")}
 
 
 class SinkView(Value, frozen=True, kw_only=True):
@@ -42,10 +46,11 @@ class AlertsPage(AdminHandler):
         sinks = self.snapshot.config.alerts.sinks
         self.render_page(
             "alerts.html",
-            title="Alerts",
+            title=translate("Alerts"),
             sinks=[describe_sink(sink) for sink in sinks.values()],
             alerts=await self.run_database(AlertStore(self.services.database).list_recent, ROWS),
-            kind_names=KIND_NAMES,
+            kind_names=dict(translate_labels(KIND_NAMES.items())),
+            states={state: translate(text) for state, text in MESSAGE_STATES.items()},
         )
 
     async def post(self) -> None:
@@ -54,13 +59,13 @@ class AlertsPage(AdminHandler):
         config, name = self.snapshot.config, self.get_field("sink")
         sink = config.alerts.sinks.get(name)
         if sink is None:
-            raise NotFound("The configuration has no such receiver of alerts.")
+            raise NotFound(translate("The configuration has no such receiver of alerts."))
         await self.run_database(self._record_test, name)
         error = (await send_test(self.services.fetcher, [sink], config.server.public_url))[name]
         if error:
-            self.flash(f"The test did not reach '{name}': {error}", "warning")
+            self.flash(translate("The test did not reach '{name}': {error}").format(name=name, error=error), "warning")
         else:
-            self.flash(f"A test was sent to '{name}'.")
+            self.flash(translate("A test was sent to '{name}'.").format(name=name))
         self.redirect(ALERTS, status=303)
 
     def _record_test(self, sink: str) -> None:
@@ -73,12 +78,12 @@ def describe_sink(sink: SinkConfig) -> SinkView:
     target = (
         f"{', '.join(sink.recipients)} by {sink.host}:{sink.port}" if is_mail else urlsplit(sink.url).hostname or ""
     )
-    events = [KIND_NAMES[event] for event in EVENTS if event in sink.events]
+    events = [translate(KIND_NAMES[event]) for event in EVENTS if event in sink.events]
     return SinkView(
         name=sink.name,
         type=sink.type,
         target=target,
-        events="all" if len(events) == len(EVENTS) else ", ".join(events),
+        events=translate("all") if len(events) == len(EVENTS) else ", ".join(events),
         per_minute=sink.per_minute,
     )
 

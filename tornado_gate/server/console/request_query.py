@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from tornado_gate.accounts.people import Membership, User
 from tornado_gate.ledger.request_search import LONGEST_TEXT
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.usage_query import list_whose
 from tornado_gate.types.value import Value
 
@@ -125,10 +126,10 @@ def _parse_live(text: str) -> int:
 def _find_faults(fields: Mapping[str, str]) -> dict[str, str]:
     faults = {}
     if fields["status"] and not _STATUS.fullmatch(fields["status"]):
-        faults["status"] = "Enter an HTTP status, such as 429."
+        faults["status"] = translate("Enter an HTTP status, such as 429.")
     for name in ("from", "to"):
         if fields[name] and parse_moment(fields[name]) is None:
-            faults[name] = "Enter a time, such as 2026-11-28T14:30 (UTC)."
+            faults[name] = translate("Enter a time, such as 2026-11-28T14:30 (UTC).")
     return faults
 
 
