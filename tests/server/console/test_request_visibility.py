@@ -74,6 +74,13 @@ def test_nobody_reads_a_request_of_somebody_else_by_its_id(console: AdminConsole
     assert console.users["stranger"].email not in page
 
 
+def test_advice_about_the_configuration_is_for_administrators(console: AdminConsole) -> None:
+    console.add_request("unreachable", user=console.users["disabled"].id, error_code="upstream_unreachable")
+    console.add_request("unreachable-2", user=console.users["lead"].id, team="", error_code="upstream_unreachable")
+    assert "Check base_url" in console.get("/console/requests/unreachable")
+    assert "Check base_url" not in console.get("/console/requests/unreachable-2", "lead")
+
+
 def test_members_cannot_widen_the_list_by_its_address(console: AdminConsole) -> None:
     stranger = console.users["stranger"].id
     for query in (
