@@ -74,13 +74,6 @@ def test_nobody_reads_a_request_of_somebody_else_by_its_id(console: AdminConsole
     assert console.users["stranger"].email not in page
 
 
-def test_advice_about_the_configuration_is_for_administrators(console: AdminConsole) -> None:
-    console.add_request("unreachable", user=console.users["disabled"].id, error_code="upstream_unreachable")
-    console.add_request("unreachable-2", user=console.users["lead"].id, team="", error_code="upstream_unreachable")
-    assert "Check base_url" in console.get("/console/requests/unreachable")
-    assert "Check base_url" not in console.get("/console/requests/unreachable-2", "lead")
-
-
 def test_members_cannot_widen_the_list_by_its_address(console: AdminConsole) -> None:
     stranger = console.users["stranger"].id
     for query in (
@@ -160,3 +153,10 @@ def test_live_updates_are_bounded_in_time(console: AdminConsole) -> None:
 
 def test_members_have_the_page_in_their_navigation(console: AdminConsole) -> None:
     assert 'href="/console/requests"' in console.get("/console/", "member")
+
+
+def test_advice_about_the_configuration_is_for_administrators(console: AdminConsole) -> None:
+    console.add_request("unreachable", user=console.users["disabled"].id, error_code="upstream_unreachable")
+    console.add_request("unreachable-2", user=console.users["lead"].id, team="", error_code="upstream_unreachable")
+    assert "Check base_url" in console.get("/console/requests/unreachable")
+    assert "Check base_url" not in console.get("/console/requests/unreachable-2", "lead")
