@@ -11,6 +11,7 @@ from marshmallow import INCLUDE, Schema, fields
 from tests.reference.kept_tables import fill_tables
 from tornado_gate.codec.fields import MAX_INTEGER
 from tornado_gate.config import (
+    alert_keys,
     model,
     network_keys,
     oidc,
