@@ -62,6 +62,7 @@ NAVIGATION = (
     (HOME, mark("Home")),
     ("/console/keys", mark("API keys")),
     ("/console/usage", mark("Usage")),
+    ("/console/requests", mark("Requests")),
     ("/console/playground", mark("Playground")),
     ("/console/tasks", mark("Tasks")),
     ("/console/account", mark("Account")),
@@ -73,7 +74,7 @@ ADMINISTRATION = (
     ("/console/users", mark("Users")),
     ("/console/teams", mark("Teams")),
     ("/console/limits", mark("Limits")),
-    ("/console/requests", mark("Requests")),
+    ("/console/alerts", mark("Alerts")),
     ("/console/audit", mark("Audit log")),
 )
 ICONS = {

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.names import find_names
 from tornado_gate.accounts.people import User
 from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import COUNTERS
+from tornado_gate.errors import InvalidField
 from tornado_gate.ledger.latencies import SAMPLE_FILTERS, ModelTimes, read_times
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageRow
@@ -40,13 +41,22 @@ CSV_COLUMNS: Final = (
     "seconds",
     "cost_usd",
     "unpriced_requests",
+    "known_cost_usd",
 )
-_SEVERAL: Final = {"key": "keys", "user": "users"}
+_SEVERAL: Final = {"key": "keys", "user": "users", "end_user": "end_users"}
 """Groups that may have thousands of values, with the filter for several values.
 
 Their chart shows the largest groups, and the sum of all.
 """
-_DRILL = {"model": "key", "key": "model", "team": "user", "user": "key", "provider": "model"}
+_DRILL = {
+    "model": "key",
+    "key": "model",
+    "team": "user",
+    "user": "key",
+    "provider": "model",
+    "tag": "model",
+    "end_user": "model",
+}
 """The next grouping for the usage of one group."""
 
 Measure = Callable[[UsageRow], float]
@@ -71,6 +81,13 @@ class UsageHandler(ConsoleHandler):
 
     access = "member"
 
+    async def run_report(self, function: Any, *arguments: Any) -> Any:
+        """Return the result of a function that makes a report. Raises InvalidField for one that cannot be made."""
+        try:
+            return await self.run_database(function, *arguments)
+        except ValueError as error:
+            raise InvalidField("group", f"This report cannot be made: {error}.") from None
+
     async def get_view(self) -> UsageView:
         memberships = await self.run_database(self.services.accounts.members.list_of_user, self.user.id)
         return parse_view(lambda name: self.get_query_argument(name, ""), self.user, memberships)
@@ -81,9 +98,9 @@ class UsagePage(UsageHandler):
 
     async def get(self) -> None:
         view = await self.get_view()
-        rows, series = await self.run_database(load_usage, Reports(self.services.database), view, self.user)
+        rows, series = await self.run_report(load_usage, Reports(self.services.database), view, self.user)
         names = await self._find_names(view, [row.group[view.group] for row in rows[:MOST_GROUPS]])
-        total = add_rows(rows)
+        total = await self.run_report(sum_all, Reports(self.services.database), view, self.user, rows)
         times = await self._read_times(view)
         recorded = await self.run_database(count_recorded, Reports(self.services.database), view, self.user)
         self.render_page(
@@ -165,7 +182,7 @@ class UsageFile(UsageHandler):
 
     async def get(self) -> None:
         view = await self.get_view()
-        text = await self.run_database(make_file, self.services.database, view, self.user)
+        text = await self.run_report(make_file, self.services.database, view, self.user)
         self.set_header("Content-Type", "text/csv; charset=utf-8")
         name = f"usage-{view.first}-{view.last}-by-{view.group}.csv"
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
@@ -208,6 +225,11 @@ def load_usage(reports: Reports, view: UsageView, user: User) -> tuple[list[Usag
 def count_recorded(reports: Reports, view: UsageView, user: User) -> int:
     """Return the number of all recorded requests, also of those that made nothing, such as polls. Blocks."""
     return add_rows(reports.usage(view.make_query(user, "operation"))).requests
+
+
+def sum_all(reports: Reports, view: UsageView, user: User, rows: Sequence[UsageRow]) -> UsageRow:
+    """Return the sums of all requests of a view. Groups of tags overlap, so their sums are no total. Blocks."""
+    return add_rows(reports.usage(view.make_query(user))) if view.group == "tag" else add_rows(rows)
 
 
 def _add_groups(parts: Iterable[UsageRow], name: str) -> list[UsageRow]:
@@ -257,6 +279,7 @@ def name_group(group: str, value: str) -> str:
             "team": translate("no team"),
             "user": translate("no user"),
             "model": translate("no model"),
+            "end_user": translate("no end user"),
         }.get(group, "none")
     return value.removeprefix("conf:") + " (conf)" if value.startswith("conf:") else value
 
