@@ -1,4 +1,4 @@
-"""Check all files of `deploy/`: ``python -m qa.deploy TOOLS``; TOOLS is the virtual environment with the tools of requirements.txt."""
+"""Check all files of `deploy/`: ``python -m qa.deploy TOOLS``, the virtual environment with the tools of requirements.txt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a command with the system calls that a service unit allows: ``confine.py NAMES COMMAND …``; NAMES is a file with one name a line.
+"""Run a command with the system calls of a service unit only: ``confine.py NAMES COMMAND …``. NAMES is a file with a name per line.
 
 Needs only pyseccomp. Other calls fail with EPERM, as by ``SystemCallErrorNumber=EPERM``.
 """

@@ -15,11 +15,11 @@ import httpx
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from qa.deploy.reading import DEPLOY, read_compose
+from qa.deploy.reading import DEPLOY, read_gateway_environment
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.process import Child
-from tests.support.s3 import BUCKET, KEY, SECRET, S3
+from tests.support.s3 import BUCKET, KEY, S3, SECRET
 from tests.support.upstream import DONE, Upstream, Wait, answer, sse
 from tests.support.valkey import Valkey
 
@@ -50,7 +50,7 @@ def run_gateways(folder: Path) -> Iterator[tuple[list[Gateway], Upstream]]:
         postgres, valkey, bucket, upstream = PostgresServer(), Valkey(), S3(), Upstream.start()
         for stop in (postgres.stop, valkey.kill, bucket.kill, upstream.stop):
             stack.callback(stop)
-        environment = dict(read_compose()["services"]["gateway-a"]["environment"])
+        environment = read_gateway_environment("gateway-a")
         environment |= {
             "DATABASE_URL": postgres.create("gateway"),
             "LIMITS_STORE": valkey.url,

@@ -57,6 +57,12 @@ def read_compose() -> dict[str, Any]:
     return loaded
 
 
+def read_gateway_environment(name: str) -> dict[str, str]:
+    """Return the environment of a gateway of the compose file."""
+    environment = read_compose()["services"][name]["environment"]
+    return {variable: str(value or "") for variable, value in environment.items()}
+
+
 def substitute(text: str, environment: Mapping[str, str]) -> str:
     """Replace ``${NAME}``, ``${NAME:-default}`` and ``${NAME:?message}`` as compose does. Raises KeyError for a missing value."""
 
