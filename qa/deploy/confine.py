@@ -1,4 +1,4 @@
-"""Run a command with the system calls of a service unit only: ``confine.py NAMES COMMAND …``. NAMES is a file with a name per line.
+"""Run a command with the system calls of a service unit only: ``confine.py NAMES COMMAND …``; NAMES has one name in each line.
 
 Needs only pyseccomp. Other calls fail with EPERM, as by ``SystemCallErrorNumber=EPERM``.
 """
