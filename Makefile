@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test qa fuzz soak chaos coverage lint hooks matrix reference conformance agents screenshots bench bench-self bench-profile check-deploy lock dist dist-check sbom sign clean moved
+.PHONY: help install run test qa fuzz soak chaos coverage lint hooks matrix reference conformance agents screenshots bench bench-self bench-profile check-deploy lock audit version release-check dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -99,6 +99,18 @@ check-deploy: $(STAMPS)/dev $(STAMPS)/deploy ## check deploy/ with the makers' t
 lock: ## resolve requirements.lock and requirements-build.lock anew: versions and hashes of what a release installs
 	$(BIN)/python -m pip install -qq uv
 	sh tools/lock.sh $(BIN)/uv
+	$(BIN)/python tools/list_licences.py
+
+audit: $(STAMPS)/venv ## search the locked distributions for known vulnerabilities; fails for one that cannot be looked up
+	@sh tools/make_venv.sh $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install -qq pip-audit
+	$(VENV)/audit/bin/python -m pip_audit --strict --no-deps --disable-pip -r requirements.lock
+
+version: $(STAMPS)/venv ## set one version for all distributions and the chart (VERSION=0.2.0)
+	$(BIN)/python tools/set_version.py $(VERSION)
+
+release-check: dist dist-check sbom ## build a release, install it into empty environments, serve with it, upgrade old data (FROM=REF)
+	$(BIN)/python -m qa.release $(if $(FROM),--from $(FROM))
 
 dist: $(STAMPS)/dev ## build the archives and wheels of the gateway and every plugin into dist/
 	sh tools/build_dist.sh $(BIN)/python

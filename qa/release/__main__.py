@@ -1,6 +1,6 @@
 """Install the wheels of `dist/` beside the locked requirements, serve with them, and upgrade the data of the version before.
 
-``python -m qa.release [--from REF]``. REF is a tag or commit; by default the last tag, else the last commit with an older database.
+``python -m qa.release [--from REF]``. REF is by default the last tag, or without tags the last commit with an older database.
 """
 
 from __future__ import annotations
@@ -53,7 +53,18 @@ def build_wheels(ref: str, folder: Path) -> list[Path]:
     _run("tar", "-xf", str(archive), "-C", str(folder))
     for path in (folder, *sorted(folder.glob("plugins/*/"))):
         if path.name != "demo-media":
-            _run(sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation", "-w", f"{folder}/wheels", f"{path}")
+            _run(
+                sys.executable,
+                "-m",
+                "pip",
+                "wheel",
+                "-qq",
+                "--no-deps",
+                "--no-build-isolation",
+                "-w",
+                f"{folder}/wheels",
+                f"{path}",
+            )
     return sorted((folder / "wheels").glob("*.whl"))
 
 

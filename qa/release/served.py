@@ -36,7 +36,9 @@ class Served:
         self._url = self._child.wait_for_line(r"^tornado-gate: serving (http://\S+)")[1]
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         output = self._child.stop()
         assert "Traceback" not in output, output
 
@@ -65,6 +67,8 @@ class Served:
 
     def _post(self, body: object) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.key}"}
-        response = httpx.post(f"{self._url}/v1/chat/completions", json=body, headers=headers, timeout=60, trust_env=False)
+        response = httpx.post(
+            f"{self._url}/v1/chat/completions", json=body, headers=headers, timeout=60, trust_env=False
+        )
         assert response.status_code == 200, response.text
         return response
