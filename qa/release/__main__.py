@@ -79,7 +79,7 @@ def check_first_start(program: Path, folder: Path) -> None:
 
 
 def check_components(program: Path) -> None:
-    """Check that dist/sbom.cdx.json names every installed distribution with its version. pip and build tools are no part of it."""
+    """Check that dist/sbom.cdx.json names every installed distribution with its version. It needs no build tools."""
     listed = json.loads((DIST / "sbom.cdx.json").read_text(encoding="utf-8"))["components"]
     components = {normalize(each["name"]): each for each in listed}
     installed = json.loads(_run(str(program / "python"), "-m", "pip", "list", "--format=json"))
