@@ -1,4 +1,4 @@
-"""Write docs/licences.md: the locked distributions with their licences, as their installed metadata says."""
+"""Write docs/reference/licences.md: the locked distributions with their licences, as their installed metadata says."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "licences.md"
+PAGE = ROOT / "docs" / "reference" / "licences.md"
 _LOCKED = re.compile(r"^([A-Za-z0-9_.-]+)==(\S+)(?: ; (.*?))? \\$", re.MULTILINE)
 _SHORT = 60
 HEAD = """# Licences
 
-The gateway and its plugins have the licence Apache-2.0. This page lists what [requirements.lock](../requirements.lock)
+The gateway and its plugins have the licence Apache-2.0. This page lists what [requirements.lock](../../requirements.lock)
 installs beside them (`make lock` writes both). A row without a licence is installed on other platforms only. The plugin
 `demo-media` is not in the lock file: it needs PyAV, whose wheels contain x264 (GPL-2), and eSpeak NG (GPL-3).
 

@@ -43,6 +43,7 @@ from tornado_gate.config.prices import build_prices
 from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.config.routing_keys import build_affinity, build_health_check, build_retries
 from tornado_gate.config.schema import MODEL_FACTS
+from tornado_gate.config.tape_keys import build_tapes
 from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 
@@ -92,6 +93,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         accounts=build_accounts(data.get("accounts", {})),
         oidc=build_oidc(data.get("auth", {})),
         ledger=LedgerConfig(**data.get("ledger", {})),
+        tapes=build_tapes(data.get("tapes")),
         users={name: build_team(name, entry) for name, entry in data.get("users", {}).items()},
         teams={name: build_team(name, entry) for name, entry in data.get("teams", {}).items()},
         prices=build_prices(data.get("prices", {})),

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from tornado_gate.config.network import DIRECT, Network
 from tornado_gate.config.routing import Affinity, CircuitsConfig, HealthCheck, RetriesConfig, Strategy
+from tornado_gate.config.tapes import TapesConfig
 from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 from tornado_gate.types.value import Value, field
@@ -229,7 +230,7 @@ class KeyEntry(Value, frozen=True, kw_only=True):
 
 
 class Rates(Value, frozen=True, kw_only=True):
-    """US dollars per million tokens, by kind; None: not set. `docs/prices.md` describes the value that is used instead."""
+    """US dollars per million tokens, by kind; None: not set. `docs/how-to/prices.md` describes the value that is used instead."""
 
     input: Decimal | None = None
     cached_input: Decimal | None = None
@@ -519,6 +520,7 @@ class Config(Value, frozen=True, kw_only=True):
     oidc: OidcConfig | None = None
     cors: CorsConfig = CorsConfig()
     ledger: LedgerConfig = LedgerConfig()
+    tapes: TapesConfig | None = None
     users: Mapping[str, TeamEntry] = field(default_factory=dict)
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)

@@ -25,6 +25,7 @@ from tornado_gate.config.routing_keys import (
     HealthCheckSchema,
     RetriesSchema,
 )
+from tornado_gate.config.tape_keys import TapesSchema
 from tornado_gate.config.values import (
     Boolean,
     Integer,
@@ -528,6 +529,7 @@ class FileSchema(Schema):
     auth = make_auth_field()
     cors = Section(CorsSchema, example="{origins: [https://app.example]}")
     ledger = Section(LedgerSchema)
+    tapes = Section(TapesSchema, example="{rules: [{models: [gpt-*], share: 0.01}]}")
     users = Table(Section(TeamSchema, example="{limits: {requests_per_minute: 60}}"), check_name=check_name)
     teams = Table(Section(TeamSchema, example="{budget: {usd_per_month: 500}}"), check_name=check_name)
     prices = make_prices_field()
