@@ -99,4 +99,4 @@ def test_the_scaled_metric_is_one_of_the_gateway() -> None:
     template = (DEPLOY / "helm" / "tornado-gate" / "templates" / "hpa.yaml").read_text()
     found = re.search(r"metric: {name: (\w+)}", template)
     assert found
-    assert f"`{found[1]}`" in (ROOT / "docs" / "deployment" / "operations.md").read_text()
+    assert f"`{found[1]}`" in (ROOT / "docs" / "reference" / "metrics.md").read_text()
