@@ -111,7 +111,7 @@ lock: ## resolve requirements.lock and requirements-build.lock anew: versions an
 audit: $(STAMPS)/venv ## search the locked distributions for known vulnerabilities; fails for one that cannot be looked up
 	@sh tools/make_venv.sh $(VENV)/audit
 	$(VENV)/audit/bin/python -m pip install -qq pip-audit
-	$(VENV)/audit/bin/python -m pip_audit --strict --no-deps --disable-pip -r requirements.lock
+	$(VENV)/audit/bin/python -m pip_audit --strict --require-hashes --disable-pip -r requirements.lock
 
 version: $(STAMPS)/venv ## set one version for all distributions and the chart (VERSION=0.2.0)
 	$(BIN)/python tools/set_version.py $(VERSION)
