@@ -114,7 +114,7 @@ def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
 
 
 def test_the_files_are_described() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "observability.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "deployment" / "observability.md").read_text(encoding="utf-8")
     for name in read_rules():
         assert f"`{name}`" in page, name
     for path in DASHBOARDS:

@@ -58,7 +58,7 @@ def list_tapes(conf_file: Path | None, data_dir: Path | None, *, as_json: bool) 
 @data_dir_option
 @click.argument("identity", metavar="ID")
 def show(conf_file: Path | None, data_dir: Path | None, identity: str) -> None:
-    """Print the lines of the tape with an ID that `tapes list` prints. They are JSON: see docs/observability.md."""
+    """Print the lines of the tape with an ID that `tapes list` prints. They are JSON: see docs/deployment/observability.md."""
     data = _open_store(conf_file, data_dir).read(identity)
     if data is None:
         exit_with_message(describe_unknown(identity))

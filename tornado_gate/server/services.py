@@ -139,7 +139,7 @@ class Services(Value, frozen=True, kw_only=True):
         """Apply the settings in `config` to each part."""
         self.fetcher.rules = config.fetch
         self.fetcher.file_bytes = config.limits.file_bytes
-        self.identity_provider.configure(config.oidc)
+        self.identity_provider.configure(config.oidc, config.network)
         self.accounts.sessions.lifetime_seconds = config.console.session_seconds
         self.bodies.total = config.limits.bodies_bytes
         self.forms.total = config.limits.forms_bytes

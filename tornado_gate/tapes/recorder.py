@@ -1,4 +1,4 @@
-"""The lines of a tape while its request runs. `docs/observability.md` describes the file.
+"""The lines of a tape while its request runs. `docs/deployment/observability.md` describes the file.
 
 The lines stay in memory until the request has ended, because only then it is known what guards have replaced.
 """

@@ -1,4 +1,4 @@
-"""A tape that is read from its file. `docs/observability.md` describes the file."""
+"""A tape that is read from its file. `docs/deployment/observability.md` describes the file."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ A provider's test names a request, the upstream body it must become, recorded ch
 
 A provider with several operations has `cases`. A provider without an HTTP upstream inherits `InProcessProviderContract` or
 `RealtimeProviderContract`, a format `FormatContract`, a wrapper `WrapperContract`. `tornado_gate.testing.conformance` is the kit
-of ``tornado-gate plugins check``. `check_tape` replays a recorded request. docs/plugin-testing.md has examples.
+of ``tornado-gate plugins check``. `check_tape` replays a recorded request. docs/plugins/plugin-testing.md has examples.
 
 The package does not need pytest, which finds the inherited tests by their names. If pytest runs, it explains the asserts of the
 contracts like the asserts of test modules.

@@ -45,6 +45,7 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
                 "key_not_found",
                 "unknown_request",
                 "unknown_provider",
+                "unknown_plugin",
                 "unknown_model",
                 "unknown_user",
                 "unknown_team",
