@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test qa fuzz soak chaos coverage lint hooks docs matrix reference messages conformance agents screenshots bench bench-self bench-profile check-deploy lock audit version release-check dist dist-check sbom sign clean moved
+.PHONY: help install run test qa fuzz soak chaos coverage lint hooks docs matrix reference messages conformance agents screenshots check-rules bench bench-self bench-profile check-deploy lock audit version release-check dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -88,6 +88,9 @@ agents: $(STAMPS)/dev $(AGENTS)/node_modules/.stamp ## install coding agents (1.
 
 screenshots: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## screenshots of the console in docs/screenshots, and docs/contributing/console-measures.md
 	$(BIN)/python -m qa.browser.measure
+
+check-rules: $(STAMPS)/dev ## evaluate the alert rules of deploy/ with promtool, during real faults; needs promtool of Prometheus
+	$(BIN)/python -m tests.deploy.check_rules
 
 bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with them, write bench/RESULTS.md (BENCH_ARGS=…)
 	$(BIN)/python -m bench.install
