@@ -13,6 +13,7 @@ from tornado_gate.cli.import_command import import_
 from tornado_gate.cli.keys import keys
 from tornado_gate.cli.limits import limits
 from tornado_gate.cli.models import models
+from tornado_gate.cli.nodes import nodes
 from tornado_gate.cli.plan import plan
 from tornado_gate.cli.plugins import plugins
 from tornado_gate.cli.providers import providers
@@ -60,7 +61,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks):
+for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks, nodes):
     cli.add_command(command)
 for command in (import_, plan, explain, selftest):
     cli.add_command(command)

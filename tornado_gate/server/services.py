@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tornado_gate.account_shares import AccountShares
 from tornado_gate.accounts.accounts import Accounts
@@ -26,6 +27,9 @@ from tornado_gate.storage.conversation_state import SharedMemory
 from tornado_gate.storage.files import MediaStore
 from tornado_gate.tasks.service import TaskService
 from tornado_gate.types.value import Value
+
+if TYPE_CHECKING:
+    from tornado_gate.server.control.control import Control
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +64,10 @@ class MediaSweeper:
 
 
 class Services(Value, frozen=True, kw_only=True):
-    """The parts of one serving process. Call `start` inside the event loop, and `close` before it ends."""
+    """The parts of one serving process. Call `start` inside the event loop, and `close` before it ends.
+
+    `control` None: the process shares its database with no other node.
+    """
 
     gate: Gate
     calls: Calls
@@ -80,6 +87,7 @@ class Services(Value, frozen=True, kw_only=True):
     sweeper: MediaSweeper
     health_checks: HealthChecks
     configuration: ConfigurationState
+    control: Control | None = None
 
     async def start(self) -> None:
         """Start watching keys, plugins and the loop, deleting expired files, and running video tasks."""
@@ -87,12 +95,16 @@ class Services(Value, frozen=True, kw_only=True):
         self.health_checks.start()
         self.sweeper.start()
         await self.tasks.engine.start()
+        if self.control is not None:
+            self.control.start()
 
     async def close(self) -> None:
         await self.health_checks.close()
         await self.tasks.close()
         await self.sweeper.close()
         await self.fetcher.close()
+        if self.control is not None:
+            await self.control.close()
         await self.gate.close()
         self.accounts.close()
         for file in (self.memory, self.secrets):

@@ -6,6 +6,7 @@ from tornado_gate.server.admin import (
     configuration_routes,
     key_routes,
     limit_routes,
+    node_routes,
     state_routes,
     team_routes,
     usage_routes,
@@ -20,6 +21,7 @@ ROUTES = [
     *team_routes.ROUTES,
     *limit_routes.ROUTES,
     *state_routes.ROUTES,
+    *node_routes.ROUTES,
     *configuration_routes.ROUTES,
 ]
 TABLE = AdminTable(ROUTES)

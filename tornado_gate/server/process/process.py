@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import os
+import secrets
 import signal
 import socket
 import threading
@@ -125,6 +126,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     first = check_plugins(config, host)
     log_warnings(first)
     media_secret = prepare_media(config)
+    node = secrets.token_hex(4)
     if count > 1:
         load_pages()
         host.load_deferred_modules()  # before the fork, so that the processes share the memory
@@ -142,6 +144,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         listeners=listeners,
         board=board,
         media_secret=media_secret,
+        node=node,
         tls=tls,
     )
 
@@ -218,7 +221,8 @@ def prepare_media(config: Config) -> bytes:
 class ServingProcess(Value, frozen=True, kw_only=True):
     """One serving process, run inside an event loop with the parts that `run` has prepared.
 
-    `board` None: there is no supervisor. `media_secret` signs the addresses of files in a bucket; b"": there is none.
+    `board` None: there is no supervisor. `media_secret` signs the addresses of files in a bucket; b"": there is none. `node` is
+    the id of the gateway among the nodes of its database.
     `tls` is the certificate of the port.
     """
 
@@ -232,11 +236,12 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     listeners: Listeners
     board: Board | None
     media_secret: bytes
+    node: str
     tls: ssl.SSLContext | None
 
     async def serve(self, ready: Callable[[], None]) -> None:
         """Serve until a signal (`drain`), then drain. `ready` is called when the process serves."""
-        services = make_services(self.config, self.host, self.keystore, Metrics(), self.media_secret)
+        services = make_services(self.config, self.host, self.keystore, Metrics(), self.media_secret, self.node)
         journal = failure_log.FailureLog(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
         await services.start()
