@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 from pathlib import Path, PosixPath
-from typing import Final
+from typing import Any, Final
 
 from tornado_gate.config.model import Secret
 
@@ -15,17 +15,32 @@ class StoredConf(PosixPath):
     """A version of a configuration in the database, used where a configuration file has its path.
 
     There is no such file: the path is the name of the version in messages, such as ``configuration version 12``. Files that the
-    configuration names are relative to the current folder. `address` is the database, which may have a password.
+    configuration names are relative to the current folder. `address` is the database, which may have a password. `number` 0 is a
+    version that is not read yet. `secrets` are encrypted, as in `SecretStore`. `alarm` is the reason why this version is used
+    although a newer one may exist; "" for the newest one.
     """
 
     address: Secret = Secret("")
     number: int = 0
     text: str = ""
+    secrets: Mapping[str, Mapping[str, Any]] = {}
+    alarm: str = ""
 
     @classmethod
-    def make(cls, address: str, number: int, text: str) -> StoredConf:
-        stored = cls(f"configuration version {number}")
+    def make(
+        cls,
+        address: str,
+        number: int = 0,
+        text: str = "",
+        secrets: Mapping[str, Mapping[str, Any]] | None = None,
+        *,
+        name: str = "",
+        alarm: str = "",
+    ) -> StoredConf:
+        """Return a version. `name` replaces its name in messages."""
+        stored = cls(name or f"configuration version {number}")
         stored.address, stored.number, stored.text = Secret(address), number, text
+        stored.secrets, stored.alarm = secrets or {}, alarm
         return stored
 
 
@@ -41,4 +56,4 @@ def get_number(path: Path | None) -> int | None:
 
 def read_text(path: Path) -> str:
     """Return the text of a configuration file, or of a version in the database. Raises OSError, UnicodeDecodeError."""
-    return path.text if isinstance(path, StoredConf) else Path(os.fspath(path)).read_bytes().decode()
+    return path.text if isinstance(path, StoredConf) else path.read_bytes().decode()

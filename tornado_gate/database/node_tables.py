@@ -1,6 +1,6 @@
 """The tables of several nodes that share a PostgreSQL database. See `tables.py`. SQLite has them too, empty.
 
-`seen`, `made`, `applied` and `changed` are times on the clock of the database, because the clocks of nodes may differ.
+`seen`, `made`, `applied` and `written` are times on the clock of the database, because the clocks of nodes may differ.
 """
 
 from __future__ import annotations
@@ -44,5 +44,7 @@ conf_secrets = Table(
     Column("name", String(100), primary_key=True),
     Column("value", Text, nullable=False),  # encrypted with GATE_SECRET_KEY, which all nodes have
     Column("changed", Double, nullable=False),
+    Column("retired", Double),  # since when no version names it
+    Column("written", Double, nullable=False),
 )
 """The secrets that a configuration in the database names."""

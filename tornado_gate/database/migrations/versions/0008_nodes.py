@@ -38,5 +38,7 @@ def upgrade() -> None:
         sa.Column("name", sa.String(length=100), nullable=False),
         sa.Column("value", sa.Text(), nullable=False),
         sa.Column("changed", sa.Double(), nullable=False),
+        sa.Column("retired", sa.Double(), nullable=True),
+        sa.Column("written", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_conf_secrets")),
     )
