@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 import sqlalchemy
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from sqlalchemy.pool import QueuePool
 
 from tornado_gate.storage.private import FILE_MODE, KEY_FILE, make_folder, open_private
 from tornado_gate.storage.sqlite import BUSY_SECONDS, CACHE_STATEMENT, explain_error, switch_to_wal
@@ -96,16 +96,13 @@ class Database:
         ):
             yield connection
 
-    def listen(self, channel: str) -> PoolProxiedConnection:
+    def listen(self, channel: str) -> Connection:
         """Return a new connection that listens to a channel of PostgreSQL, outside of the pool. Its owner closes it."""
         with self.map_errors():
-            connection = self._engine.raw_connection()
-            connection.detach()
+            connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             try:
-                driver: Any = connection.dbapi_connection
-                driver.rollback()
-                driver.autocommit = True
-                driver.execute(f"LISTEN {channel}")
+                connection.exec_driver_sql(f"LISTEN {channel}")
+                connection.detach()
             except BaseException:
                 connection.close()
                 raise

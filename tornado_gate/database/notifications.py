@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -64,9 +64,10 @@ class Listener:
                 cause = "the connection was closed"
             except DatabaseError as error:
                 cause = str(error)
-            except Exception:
-                log.exception("unexpected error while listening to notices of other nodes")
-                cause = "see the error above"
+            except Exception as error:
+                cause = f"unexpected {type(error).__name__}"
+                if not self._is_lost:
+                    log.exception("unexpected error while listening to notices of other nodes")
             if not self._is_lost:
                 log.warning("notices of other nodes do not arrive, changes are found by polling: %s", cause)
             self._is_lost = True
@@ -75,7 +76,8 @@ class Listener:
     async def _listen(self) -> None:
         """Receive notices until the connection ends. Raises DatabaseError if it cannot be opened."""
         connection = await self._database.run(self._database.listen, CHANNEL)
-        loop, socket = asyncio.get_running_loop(), connection.dbapi_connection.pgconn
+        loop, driver = asyncio.get_running_loop(), connection.connection.dbapi_connection
+        socket = cast(Any, driver).pgconn
         number, ended = socket.socket, loop.create_future()
         loop.add_reader(number, self._read_notices, socket, ended)
         try:

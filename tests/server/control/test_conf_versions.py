@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
 import urllib.error
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from tests.server.control.conftest import ROOT, Start
 from tests.support.control import call
-from tests.support.gateway import Gateway, run_command
+from tests.support.gateway import COMMAND, Gateway, run_command
+from tests.support.postgres import PostgresServer
 
 CONF = """\
 plugins: {local: true}
@@ -35,11 +39,24 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run(shared_address: str, tmp_path: Path) -> Run:
-    """Run a command with the database as --conf."""
+    """Run a command with the database as --conf, and with a text on its standard input."""
 
-    def run_with_database(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run_with_database(
+        *arguments: str, text: str | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         variables = {**SECRETS, "TORNADO_GATE_CONF": shared_address, **environment}
-        return run_command(*arguments, environment=variables, folder=tmp_path)
+        if text is None:
+            return run_command(*arguments, environment=variables, folder=tmp_path)
+        command = [str(COMMAND), *arguments]
+        return subprocess.run(
+            command,
+            input=text,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
 
     return run_with_database
 
@@ -57,9 +74,9 @@ def push(run: Run, tmp_path: Path) -> Run:
     return push_text
 
 
-def serve(start: Start, name: str, address: str, *arguments: str, **environment: str) -> Gateway:
-    """Start a node whose configuration is in the database."""
-    return start(name, "--conf", address, *arguments, environment={**SECRETS, **environment})
+def serve(start: Start, name: str, address: str, *, is_away: bool = False, **environment: str) -> Gateway:
+    """Start a node whose configuration is in the database, which may be away."""
+    return start(name, "--conf", address, environment={**SECRETS, **environment}, is_away=is_away)
 
 
 def list_models(gateway: Gateway) -> set[str]:
@@ -101,6 +118,7 @@ def test_a_pushed_version_is_applied_by_all_nodes_and_rolled_back(
     assert (stat.S_IMODE(copy.stat().st_mode), ROOT in copy.read_text()) == (0o600, False)
 
 
+@pytest.mark.qa
 def test_a_push_is_refused_if_it_has_faults_or_secrets_or_if_its_base_moved(
     run: Run, push: Run, tmp_path: Path
 ) -> None:
@@ -127,6 +145,7 @@ def test_a_push_is_refused_if_it_has_faults_or_secrets_or_if_its_base_moved(
     assert json.loads(run("conf", "history", "--json").stdout)[0]["number"] == 3
 
 
+@pytest.mark.qa
 def test_a_change_by_the_api_is_a_version_with_its_author_and_its_secret_reaches_all_nodes(
     start: Start, run: Run, push: Run, shared_address: str
 ) -> None:
@@ -153,6 +172,7 @@ def test_a_change_by_the_api_is_a_version_with_its_author_and_its_secret_reaches
     assert name in run("secrets", "list").stdout
 
 
+@pytest.mark.qa
 def test_a_node_that_cannot_apply_a_version_keeps_the_old_one_and_says_so(
     start: Start, push: Run, shared_address: str
 ) -> None:
@@ -178,3 +198,80 @@ def test_a_node_that_cannot_apply_a_version_keeps_the_old_one_and_says_so(
     push(CONF)
     again.wait_for_log("is in force")
     assert call("GET", f"{again.url}/readyz")["conf_version"] == 3
+
+
+@pytest.mark.qa
+def test_a_node_starts_with_its_copy_while_the_database_is_away(
+    start: Start, run: Run, push: Run, shared_address: str, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    assert run("secrets", "set", "root-key", text=ROOT).returncode == 0
+    push(CONF.replace("${ROOT_KEY}", "${secret:root-key}"))
+    serve(start, "a", shared_address).stop()
+    postgres.stop()
+    try:
+        (tmp_path / "new").mkdir()
+        other = run("serve", "--port", "0", "--data-dir", str(tmp_path / "new" / "var"))
+        assert (other.returncode, "has no copy of the configuration" in other.stderr) == (1, True), other.stderr
+        again = serve(start, "a", shared_address, is_away=True)
+        again.wait_for_log('"level":"critical"')
+        assert "this node uses its copy: configuration version 1" in again.logs
+        assert list_models(again) == {"local-chat"}, "keys of the configuration work"
+        again.wait_for_log("cannot be read from the database")
+        assert "tornado_gate_conf_database_away 1.0" in httpx.get(f"{again.url}/metrics", trust_env=False).text
+    finally:
+        postgres.start()
+    again.wait_for_log("the configuration is read from the database again")
+    again.wait_for_log("announced itself")
+    assert "uses it after" in push(MORE).stderr
+    assert "more" in list_models(again)
+
+
+@pytest.mark.qa
+def test_a_secret_is_replaced_at_all_nodes_and_needs_the_same_key_everywhere(
+    start: Start, run: Run, push: Run, shared_address: str
+) -> None:
+    assert run("secrets", "set", "other", text="other-key-of-the-administrator").returncode == 0
+    push(CONF + '  - {name: other, key: "${secret:other}", role: administrator}\n')
+    a, b = (serve(start, name, shared_address) for name in "ab")
+    assert run("secrets", "set", "other", text="second-key-of-the-administrator").returncode == 0
+    for node in (a, b):
+        node.wait_for_log("configuration 2 is in force")
+        assert call("GET", f"{node.url}/v1/models", key="second-key-of-the-administrator")["data"]
+    refused = run("secrets", "set", "other", text="third-key", GATE_SECRET_KEY="")
+    assert (refused.returncode, "set GATE_SECRET_KEY" in refused.stderr) == (1, True), refused.stderr
+    assert run("secrets", "remove", "other").returncode == 1, "conf names it"
+    rotated = {"GATE_SECRET_KEY": "another-key-of-the-secrets-0123456789," + SECRETS["GATE_SECRET_KEY"]}
+    assert "1 secret encrypted" in run("secrets", "rotate", **rotated).stderr
+
+
+@pytest.mark.qa
+def test_thirty_versions_are_each_applied_by_another_node_within_a_second(
+    start: Start, push: Run, shared_address: str, tmp_path: Path
+) -> None:
+    push(CONF)
+    a, b = (serve(start, name, shared_address) for name in "ab")
+    lags = []
+    for number in range(30):
+        body = {"name": f"m{number}", "provider": "local", "model": "local-chat"}
+        version = call("POST", f"{a.url}/admin/v1/models", body, key=ROOT)["version"]
+        b.wait_for_log(f"configuration {number + 2} is in force")
+        lags += [node["lag_seconds"] for node in list_nodes(a) if node["conf_digest"] == version]
+    lags.sort()
+    print(f"a new version over nodes: p50 {median(lags):.3f} s, p99 {lags[-1]:.3f} s, {len(lags)} times")
+    assert len(lags) > 30
+    assert lags[-1] < LIMIT_SECONDS
+
+
+@pytest.mark.qa
+def test_a_lost_notice_of_a_version_is_made_up_for_by_polling(start: Start, push: Run, shared_address: str) -> None:
+    push(CONF)
+    a = serve(start, "a", shared_address)
+    with psycopg.connect(shared_address, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+        a.wait_for_log("notices of other nodes do not arrive")
+        connection.execute(
+            "INSERT INTO conf_versions SELECT 2, repeat('0', 64), %s, extract(epoch from clock_timestamp()), '', ''",
+            [MORE],
+        )
+    a.wait_for_log("configuration 2 is in force")
+    assert all(node["lag_seconds"] < LIMIT_SECONDS for node in list_nodes(a))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final
 
 from tornado_gate import config as conf
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.people import Actor
-from tornado_gate.codec.secret_words import is_secret_value
+from tornado_gate.codec.secret_words import is_secret_name, is_secret_value
 from tornado_gate.config.entry_edits import list_secret_names
 from tornado_gate.config.faults import Fault
 from tornado_gate.config.secret_store import SecretError
@@ -25,9 +24,6 @@ from tornado_gate.server.control.shared_secrets import SharedSecretStore
 from tornado_gate.server.process.conf_diff import find_secret_texts, make_diff
 from tornado_gate.server.process.process import Overrides, check_plugins, load_certificate, load_config
 from tornado_gate.types.value import Value
-
-SHORTEST_SECRET: Final = 8
-"""The length from which a secret is searched in the text. A shorter one may be a word of it."""
 
 
 class Proposal(Value, frozen=True, kw_only=True):
@@ -88,7 +84,8 @@ def _check_lost_sections(newest: StoredConf, config: conf.Config) -> None:
 
 def _find_clear_secrets(config: conf.Config, text: str) -> Iterator[Fault]:
     """Yield a fault for each line with a secret. Its key ends with the number of the line."""
-    secrets = {secret for secret in collect_secrets(config) if len(secret) >= SHORTEST_SECRET}
+    headers = [pair for provider in config.providers.values() for pair in provider.headers.items()]
+    secrets = collect_secrets(config) - {value for name, value in headers if not is_secret_name(name)}
     secrets |= {value for value in find_secret_texts(text) if is_secret_value(value)}
     for number, line in enumerate(text.splitlines(), 1):
         if any(secret in line for secret in secrets):

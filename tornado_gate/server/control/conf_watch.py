@@ -47,7 +47,7 @@ class ConfWatch:
             try:
                 if await self._find_new_version():
                     reloader.request_reload()
-                await self._keep_copy()
+                await self.keep_copy()
             except Exception:  # if the watch ended, the node would keep its version
                 log.exception("unexpected error while watching the configuration in the database")
             self._report()
@@ -79,7 +79,7 @@ class ConfWatch:
         self.newest = newest
         return True
 
-    async def _keep_copy(self) -> None:
+    async def keep_copy(self) -> None:
         """Copy the version that this process has applied last, unless it is copied."""
         applied = self._services.gate.snapshot.config.path
         if isinstance(applied, StoredConf) and applied is not self._copied:

@@ -260,7 +260,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         drain = Drain(services, servers)
         self._handle_signals(services, drain)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request_reload)
-        watching = [asyncio.ensure_future(reloader.watch()), *self._watch_versions(services, reloader)]
+        watching = [asyncio.ensure_future(reloader.watch()), *await self._watch_versions(services, reloader)]
         if self.tls is not None:
             certificates = self._watch_certificate(servers[0], reloader)
             watching.append(asyncio.ensure_future(certificates.watch()))
@@ -276,13 +276,14 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         await services.close()
         await asyncio.to_thread(journal.write)
 
-    def _watch_versions(self, services: Services, reloader: Reloader) -> list[asyncio.Future[None]]:
+    async def _watch_versions(self, services: Services, reloader: Reloader) -> list[asyncio.Future[None]]:
         """Begin to watch a configuration in the database, and let `reloader` load its newest version."""
         if not isinstance(self.path, StoredConf):
             return []
         from tornado_gate.server.control.conf_watch import ConfWatch
 
         watch = ConfWatch(services, self.path, self.config.server.data_dir)
+        await watch.keep_copy()
         reloader.find_path = lambda: watch.newest
         services.configuration.request_reload = watch.request_look
         if services.control is not None:
