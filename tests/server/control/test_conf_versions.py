@@ -17,9 +17,13 @@ import psycopg
 import pytest
 
 from tests.server.control.conftest import ROOT, Start
+from tests.support.admin_console import TOKEN
 from tests.support.control import call
 from tests.support.gateway import COMMAND, Gateway, run_command
+from tests.support.people import sign_up_first
 from tests.support.postgres import PostgresServer
+from tornado_gate.accounts.accounts import Accounts
+from tornado_gate.database.engine import Database
 
 CONF = """\
 plugins: {local: true}
@@ -220,7 +224,7 @@ def test_a_node_starts_with_its_copy_while_the_database_is_away(
         assert "tornado_gate_conf_database_away 1.0" in httpx.get(f"{again.url}/metrics", trust_env=False).text
     finally:
         postgres.start()
-    again.wait_for_log("the configuration is read from the database again")
+    again.wait_for_log("the configuration is read from the database")
     again.wait_for_log("announced itself")
     assert "uses it after" in push(MORE).stderr
     assert "more" in list_models(again)
@@ -275,3 +279,35 @@ def test_a_lost_notice_of_a_version_is_made_up_for_by_polling(start: Start, push
         )
     a.wait_for_log("configuration 2 is in force")
     assert all(node["lag_seconds"] < LIMIT_SECONDS for node in list_nodes(a))
+
+
+def open_console(address: str, folder: Path) -> httpx.Client:
+    """A client with the session of the first account, an administrator."""
+    database = Database(folder, address)
+    cookie, _ = sign_up_first(Accounts(database, session_seconds=3600))
+    database.close()
+    cookies = {"gate_session": cookie, "gate_xsrf": TOKEN}
+    return httpx.Client(trust_env=False, cookies=cookies, headers={"Accept": "text/html"})
+
+
+@pytest.mark.qa
+def test_a_plugin_switched_in_the_console_is_a_version_that_can_be_undone(
+    start: Start, run: Run, push: Run, shared_address: str, tmp_path: Path
+) -> None:
+    push(CONF)
+    a, b = (serve(start, name, shared_address) for name in "ab")
+    with open_console(shared_address, tmp_path) as client:
+        home = client.get(f"{a.url}/console/").text
+        assert all(node["id"] in home for node in list_nodes(a)), "the home page shows the nodes"
+        form = {"_xsrf": TOKEN, "on": "true"}
+        review = client.post(f"{a.url}/console/plugins/cache/switch", data=form).text
+        digest = review.partition('name="digest" value="')[2].partition('"')[0]
+        switched = client.post(f"{a.url}/console/plugins/cache/switch", data={**form, "digest": digest})
+        assert switched.status_code == 303, switched.text
+        b.wait_for_log("configuration 2 is in force")
+        newest = json.loads(run("conf", "history", "--json").stdout)[0]
+        assert (newest["made_by"], newest["message"]) == ("root@example.org", "plugin.switch cache on")
+        undone = client.post(f"{b.url}/console/configuration/undo/{newest['digest']}", data={"_xsrf": TOKEN})
+        assert undone.status_code == 303, undone.text
+    a.wait_for_log("configuration 3 is in force")
+    assert run("conf", "show").stdout.partition("\n")[2] == CONF

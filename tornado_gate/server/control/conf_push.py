@@ -66,7 +66,7 @@ def _check(proposed: StoredConf, newest: StoredConf | None) -> tuple[str, ...]:
     load_certificate(config)
     host = PluginHost()
     snapshot = check_plugins(config, host)
-    if failed := host.load_deferred_modules() | snapshot.plugins.failed:
+    if failed := {**host.load_deferred_modules(), **snapshot.plugins.failed}:
         lost: list[Fault] = [(("plugins", plugin), f"cannot work: {error}") for plugin, error in failed.items()]
         raise conf.FileFaults(lost, proposed, config.lines)
     off = [f"{'.'.join(map(str, path))} is inactive: {why}" for path, why in config.inactive]

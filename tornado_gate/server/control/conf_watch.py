@@ -72,7 +72,7 @@ class ConfWatch:
             self._is_away = True
             return False
         if self._is_away:
-            log.warning("the configuration is read from the database again")
+            log.warning("the configuration is read from the database")
         self._is_away, self._mark = False, mark
         if newest is None or _is_same(newest, self.newest):
             return False

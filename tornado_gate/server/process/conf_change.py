@@ -101,8 +101,8 @@ def review_change(config: Config, steps: Sequence[Step]) -> Review:
     if config.path is None:
         return Review(file="", lines=lines, refusal=NO_FILE)
     try:
-        config = replace(config, path=read_current(config.path))
-        text = read_text(config.path)
+        path = read_current(config.path)
+        config, text = replace(config, path=path), read_text(path)
         edited = _edit_text(text, steps)
     except (OSError, UnicodeDecodeError, EditRefused, DatabaseError) as error:
         return Review(file=str(config.path), lines=lines, refusal=_explain(error))
@@ -110,9 +110,9 @@ def review_change(config: Config, steps: Sequence[Step]) -> Review:
     checked = _check(config, edited, plugins) if edited != text else _Check()
     scrubber = Scrubber(find_secret_texts(edited) | collect_secrets(config) | _read_secrets(config, edited))
     return Review(
-        file=str(config.path),
+        file=str(path),
         lines=lines,
-        diff=make_diff(text, edited, config.path.name),
+        diff=make_diff(text, edited, path.name),
         digest=digest_text(text),
         new_digest=digest_text(edited),
         faults=_scrub(scrubber, checked.faults),
