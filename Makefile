@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test qa fuzz soak chaos coverage lint hooks matrix reference conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
+.PHONY: help install run test qa fuzz soak chaos coverage lint hooks matrix reference messages conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -67,19 +67,22 @@ lint: $(STAMPS)/dev ## check style, formatting and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-matrix: $(STAMPS)/dev ## regenerate docs/matrix.md and docs/plugin-support.md: what is supported by format and provider
+matrix: $(STAMPS)/dev ## regenerate docs/reference/matrix.md and docs/plugins/plugin-support.md: what is supported by format and provider
 	$(BIN)/python -m qa.matrix
 
-reference: $(STAMPS)/dev ## regenerate docs/hooks.md and docs/types.md: the hooks and types of plugins
+reference: $(STAMPS)/dev ## regenerate docs/plugins/hooks.md and docs/plugins/types.md: the hooks and types of plugins
 	$(BIN)/python -m tests.reference
 
-conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/conformance.md
+messages: $(STAMPS)/dev ## bring the catalogues of the console's languages up to date, and say what is not translated
+	$(BIN)/python -m tests.languages
+
+conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/reference/conformance.md
 	$(BIN)/python -m qa.conformance
 
-agents: $(STAMPS)/dev $(AGENTS)/node_modules/.stamp ## install coding agents (1.4 GB), run them, write docs/agents.md (AGENTS_ARGS=…: select runs)
+agents: $(STAMPS)/dev $(AGENTS)/node_modules/.stamp ## install coding agents (1.4 GB), run them, write docs/recipes/agents.md (AGENTS_ARGS=…: select runs)
 	$(BIN)/python -m qa.agents $(AGENTS_ARGS)
 
-screenshots: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## screenshots of the console in docs/screenshots, and docs/console-measures.md
+screenshots: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## screenshots of the console in docs/screenshots, and docs/contributing/console-measures.md
 	$(BIN)/python -m qa.browser.measure
 
 bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with them, write bench/RESULTS.md (BENCH_ARGS=…)

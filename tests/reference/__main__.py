@@ -1,4 +1,4 @@
-"""``python -m tests.reference`` (`make reference`) writes `docs/hooks.md` and `docs/types.md`."""
+"""``python -m tests.reference`` (`make reference`) writes `docs/plugins/hooks.md` and `docs/plugins/types.md`."""
 
 from __future__ import annotations
 

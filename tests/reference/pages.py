@@ -12,4 +12,4 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def make_pages() -> dict[Path, str]:
     """The text of each page, by its file."""
-    return {DOCS / "hooks.md": make_hooks_page(), DOCS / "types.md": make_types_page()}
+    return {DOCS / "plugins" / "hooks.md": make_hooks_page(), DOCS / "plugins" / "types.md": make_types_page()}

@@ -1,4 +1,4 @@
-"""`docs/types.md`: every field of every type that plugins see."""
+"""`docs/plugins/types.md`: every field of every type that plugins see."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from tornado_gate.server.admin import (
     limit_routes,
     node_routes,
     state_routes,
+    tape_routes,
     team_routes,
     usage_routes,
     user_routes,
@@ -23,5 +24,6 @@ ROUTES = [
     *state_routes.ROUTES,
     *node_routes.ROUTES,
     *configuration_routes.ROUTES,
+    *tape_routes.ROUTES,
 ]
 TABLE = AdminTable(ROUTES)

@@ -10,6 +10,7 @@ from tornado_gate.config.stored import StoredConf
 from tornado_gate.errors import NotFound, RequestError
 from tornado_gate.server.configuration_changes import change_configuration, run_check
 from tornado_gate.server.console.admin_base import AdminHandler
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.plugin_pages import split_diff
 from tornado_gate.server.control.conf_versions import find_previous_text
 from tornado_gate.server.process import conf_history
@@ -39,13 +40,15 @@ class RemoveProviderPage(AdminHandler):
         except RequestError as error:
             await self._review(name, steps, error=error.message, status=error.status)
             return
-        self.flash(f"{name} is removed from the configuration.")
+        self.flash(translate("{name} is removed from the configuration.").format(name=name))
         self.redirect(PROVIDERS, status=303)
 
     def _make_steps(self, name: str) -> list[Step]:
         config = self.snapshot.config
         if name not in config.providers and ("providers", name) not in dict(config.inactive):
-            raise NotFound(f"conf has no provider entry '{name[:100]}'.", code="unknown_provider")
+            raise NotFound(
+                translate("conf has no provider entry '{name}'.").format(name=name[:100]), code="unknown_provider"
+            )
         own = [
             entry.name
             for entry in config.models.values()
@@ -63,7 +66,7 @@ class RemoveProviderPage(AdminHandler):
             error = error or refused.message
         self.render_page(
             "provider_remove.html",
-            title=f"Remove {name}",
+            title=translate("Remove {name}").format(name=name),
             status=status,
             review=review,
             lines=split_diff(review.diff) if review else [],
@@ -77,7 +80,7 @@ class UndoPage(AdminHandler):
     async def post(self, version: str) -> None:
         text = await self.run_database(self._find_text, version)
         if text is None:
-            raise NotFound("This change cannot be undone here any more. Change the file.", code="not_found")
+            raise NotFound(translate("This change cannot be undone here any more. Change the file."), code="not_found")
         await change_configuration(
             self.services,
             self.make_actor(),
@@ -86,7 +89,7 @@ class UndoPage(AdminHandler):
             [TextRestoration(text)],
             version=version,
         )
-        self.flash("The change of the configuration is undone.")
+        self.flash(translate("The change of the configuration is undone."))
         self.redirect(PROVIDERS, status=303)
 
     def _find_text(self, version: str) -> str | None:

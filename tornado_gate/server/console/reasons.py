@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.types.value import Value
 
 
@@ -25,12 +26,17 @@ _OUTCOMES: Final[Mapping[str, Reason]] = {
 
 
 def find_reason(code: str, outcome: str = "failed") -> Reason:
-    """Return the reason for the error code of a request with this outcome; "" is the code of a request without an error."""
+    """Return the reason for the error code of a request with this outcome, in the language of the page.
+
+    The code of a request without an error is "".
+    """
     reason = REASONS.get(code)
     if reason is None and code.endswith("_not_found"):
         kind = code.removesuffix("_not_found").replace("_", " ")
-        reason = Reason(f"The {kind} does not exist, or belongs to another account.", "Check its id.")
-    return reason or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
+        meaning = translate("The {kind} does not exist, or belongs to another account.").format(kind=kind)
+        return Reason(meaning, translate("Check its id."))
+    reason = reason or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
+    return Reason(translate(reason.meaning), translate(reason.advice))
 
 
 REASONS: Final[Mapping[str, Reason]] = {
@@ -48,6 +54,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     "not_allowed": Reason(
         "The key, or the account, has no permission for this.", "Change the scopes of the key, or use another key."
+    ),
+    "administrator_required": Reason(
+        "Only an administrator may record a request on the wire.",
+        "Use a key of an administrator, or remove x-gate-tape.",
     ),
     "model_not_allowed": Reason("The key is limited to other models.", "Add the model to the scopes of the key."),
     "model_not_found": Reason(
