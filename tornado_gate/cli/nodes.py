@@ -48,7 +48,9 @@ def list_all(conf_file: Path | None, data_dir: Path | None, *, as_json: bool) ->
 
     with open_accounts(conf_file, data_dir) as (accounts, _):
         if accounts.database.is_file:
-            exit_with_message("nodes share a PostgreSQL database. Set `database` in the configuration: docs/deployment/nodes.md.")
+            exit_with_message(
+                "nodes share a PostgreSQL database. Set `database` in the configuration: docs/deployment/nodes.md."
+            )
         found = list_nodes(accounts.database)
     if as_json:
         rows = [{name: getattr(node, name) for name in node.__struct_fields__} for node in found]

@@ -54,6 +54,6 @@ def get_number(path: Path | None) -> int | None:
     return path.number if isinstance(path, StoredConf) else None
 
 
-def read_text(path: Path) -> str:
+def read_conf_text(path: Path) -> str:
     """Return the text of a configuration file, or of a version in the database. Raises OSError, UnicodeDecodeError."""
     return path.text if isinstance(path, StoredConf) else path.read_bytes().decode()

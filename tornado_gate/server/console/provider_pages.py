@@ -12,7 +12,7 @@ from tornado_gate.codec.secret_words import mask_address
 from tornado_gate.config import source
 from tornado_gate.config.entry_edits import EntryAddition, Step
 from tornado_gate.config.model import Config
-from tornado_gate.config.stored import read_text
+from tornado_gate.config.stored import read_conf_text
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import GateError, NotFound, RequestError
 from tornado_gate.pipeline.connection_tests import ConnectionTest, check_connection
@@ -215,7 +215,7 @@ class ProviderPage(ProviderFormPage):
 def read_version(config: Config) -> str:
     """Return the version of the file as it is now; "" if it cannot be read. Synchronous."""
     try:
-        return source.digest_text(read_text(read_current(config.path))) if config.path else ""
+        return source.digest_text(read_conf_text(read_current(config.path))) if config.path else ""
     except (OSError, UnicodeDecodeError, DatabaseError):
         return ""
 

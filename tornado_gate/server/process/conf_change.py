@@ -20,7 +20,7 @@ from tornado_gate.config.entry_edits import PluginSwitch, Step, list_secret_name
 from tornado_gate.config.model import Config
 from tornado_gate.config.secret_store import SecretError
 from tornado_gate.config.source import digest_text
-from tornado_gate.config.stored import StoredConf, get_number, read_text
+from tornado_gate.config.stored import StoredConf, get_number, read_conf_text
 from tornado_gate.config.yaml_edit import EditRefused
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import ConfigError
@@ -102,7 +102,7 @@ def review_change(config: Config, steps: Sequence[Step]) -> Review:
         return Review(file="", lines=lines, refusal=NO_FILE)
     try:
         path = read_current(config.path)
-        config, text = replace(config, path=path), read_text(path)
+        config, text = replace(config, path=path), read_conf_text(path)
         edited = _edit_text(text, steps)
     except (OSError, UnicodeDecodeError, EditRefused, DatabaseError) as error:
         return Review(file=str(config.path), lines=lines, refusal=_explain(error))
