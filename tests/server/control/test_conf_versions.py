@@ -23,7 +23,18 @@ from tests.support.gateway import COMMAND, Gateway, run_command
 from tests.support.people import sign_up_first
 from tests.support.postgres import PostgresServer
 from tornado_gate.accounts.accounts import Accounts
+from tornado_gate.config.secret_store import SecretError
+from tornado_gate.config.source import digest_text
 from tornado_gate.database.engine import Database
+from tornado_gate.server.control import conf_versions
+from tornado_gate.server.control.conf_versions import (
+    BaseMoved,
+    add_version,
+    find_previous_text,
+    list_versions,
+    read_mark,
+)
+from tornado_gate.server.control.shared_secrets import SharedSecretStore
 
 CONF = """\
 plugins: {local: true}
@@ -78,9 +89,9 @@ def push(run: Run, tmp_path: Path) -> Run:
     return push_text
 
 
-def serve(start: Start, name: str, address: str, *, is_away: bool = False, **environment: str) -> Gateway:
+def serve(start: Start, name: str, address: str, *arguments: str, is_away: bool = False, **environment: str) -> Gateway:
     """Start a node whose configuration is in the database, which may be away."""
-    return start(name, "--conf", address, environment={**SECRETS, **environment}, is_away=is_away)
+    return start(name, "--conf", address, *arguments, environment={**SECRETS, **environment}, is_away=is_away)
 
 
 def list_models(gateway: Gateway) -> set[str]:
@@ -174,6 +185,11 @@ def test_a_change_by_the_api_is_a_version_with_its_author_and_its_secret_reaches
 
     name = run("conf", "show").stdout.partition("${secret:")[2].partition("}")[0]
     assert name in run("secrets", "list").stdout
+
+    assert run("models", "add", "by-command", "--provider", "local", "--model", "local-chat").returncode == 0
+    b.wait_for_log("configuration 3 is in force")
+    assert "by-command" in list_models(b)
+    assert json.loads(run("conf", "history", "--json").stdout)[0]["message"] == "model.create by-command"
 
 
 @pytest.mark.qa
@@ -311,3 +327,39 @@ def test_a_plugin_switched_in_the_console_is_a_version_that_can_be_undone(
         assert undone.status_code == 303, undone.text
     a.wait_for_log("configuration 3 is in force")
     assert run("conf", "show").stdout.partition("\n")[2] == CONF
+
+
+@pytest.mark.qa
+def test_all_processes_of_a_node_apply_a_version_and_keep_one_copy(
+    start: Start, push: Run, shared_address: str
+) -> None:
+    push(CONF)
+    a = serve(start, "a", shared_address, "--processes", "3")
+    assert "uses it after" in push(MORE).stderr
+    assert [(node["processes"], node["conf_version"]) for node in list_nodes(a)] == [(3, 2)]
+    a.stop()
+    assert json.loads((a.folder / "var" / "stored_conf.json").read_text(encoding="utf-8"))["number"] == 2
+
+
+def test_the_last_versions_are_kept_and_each_change_has_a_mark(
+    shared_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conf_versions, "MAX_VERSIONS", 3)
+    database, marks = Database(tmp_path, shared_address), set()
+    for number in range(1, 6):
+        with database.write() as connection:
+            add_version(connection, f"# {number}\n", base=number - 1, author="ann", message="")
+        marks.add(read_mark(database))
+    assert [version.number for version in list_versions(database)] == [5, 4, 3]
+    assert find_previous_text(database, digest_text("# 5\n")) == "# 4\n"
+    assert find_previous_text(database, digest_text("# 3\n")) is None
+    with pytest.raises(BaseMoved), database.write() as connection:
+        add_version(connection, "# x\n", base=4, author="ben", message="")
+    store = SharedSecretStore(shared_address, SECRETS)
+    for value in ("one", "two"):
+        store.write("name", value)
+        marks.add(read_mark(database))
+    assert (store.read("name"), len(marks)) == ("two", 7)
+    with pytest.raises(SecretError, match="set GATE_SECRET_KEY"):
+        SharedSecretStore(shared_address, {}).write("name", "three")
+    database.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from statistics import median
 
 import httpx
@@ -12,6 +13,10 @@ import pytest
 from tests.server.control.conftest import ROOT, Start
 from tests.support.control import call
 from tests.support.gateway import Gateway
+from tests.support.people import add_member, sign_up_first
+from tornado_gate.accounts.accounts import Accounts
+from tornado_gate.accounts.keys import KeyStore
+from tornado_gate.database.engine import Database
 
 REVOCATIONS = 30
 LIMIT_SECONDS = 1.0
@@ -67,3 +72,23 @@ def test_a_limit_changed_at_one_node_counts_at_another_within_a_second(start: St
         while client.post(f"{b.url}/v1/chat/completions", json=body).status_code != 429:
             assert time.monotonic() - began < LIMIT_SECONDS
             time.sleep(PAUSE_SECONDS)
+
+
+@pytest.mark.qa
+def test_the_keys_of_a_user_who_is_disabled_at_one_node_are_refused_at_another_within_a_second(
+    start: Start, shared_address: str, tmp_path: Path
+) -> None:
+    a, b = start("a"), start("b")
+    database = Database(tmp_path, shared_address)
+    accounts = Accounts(database, session_seconds=3600)
+    sign_up_first(accounts)
+    member = add_member(accounts, "member@example.org")
+    key, _ = KeyStore(database).create("of the member", user=member.id)
+    database.close()
+    with httpx.Client(trust_env=False, headers={"Authorization": f"Bearer {key}"}) as client:
+        for state, status in [("disabled", 401), ("active", 200)]:
+            call("PATCH", f"{a.url}/admin/v1/users/{member.id}", {"state": state}, key=ROOT)
+            began = time.monotonic()
+            while client.get(f"{b.url}/v1/models").status_code != status:
+                assert time.monotonic() - began < LIMIT_SECONDS
+                time.sleep(PAUSE_SECONDS)
