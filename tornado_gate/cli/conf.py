@@ -100,7 +100,7 @@ def rollback(version: int, message: str, wait: float, conf_file: Path | None) ->
 @click.argument("version", type=click.IntRange(1), required=False)
 @conf_option
 def show(version: int | None, conf_file: Path | None) -> None:
-    """Print the text of VERSION, without it of the newest one. The first line is a comment with its number."""
+    """Print the text of VERSION; without VERSION, that of the newest one. The first line is a comment with its number."""
     stored = _read(_get_database(conf_file), version)
     click.echo(
         f"# tornado-gate: configuration version {stored.number}\n{stored.text}", nl=not stored.text.endswith("\n")

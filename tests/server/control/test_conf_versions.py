@@ -149,6 +149,7 @@ def test_a_push_is_refused_if_it_has_faults_or_secrets_or_if_its_base_moved(
     for text, fault in [
         ("models: {x: {provider: unknown}}\n", "unknown provider"),
         (CONF.replace("${ROOT_KEY}", ROOT), "secret in clear"),
+        (CONF.replace("models:", "  off: {plugin: kling, api_key: a-key-in-clear}\nmodels:"), "secret in clear"),
         (CONF + "database: postgresql://other/x\n", "remove the key"),
         (CONF.partition("keys:")[0], "the section 'keys' is missing"),
     ]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
+from typing import Final
 
 from tornado_gate import config as conf
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.people import Actor
-from tornado_gate.codec.secret_words import is_secret_name, is_secret_value
+from tornado_gate.codec.secret_words import is_harmless, is_secret_name, is_secret_value, list_secrets
+from tornado_gate.config import source
 from tornado_gate.config.entry_edits import list_secret_names
 from tornado_gate.config.faults import Fault
 from tornado_gate.config.secret_store import SecretError
@@ -24,6 +27,9 @@ from tornado_gate.server.control.shared_secrets import SharedSecretStore
 from tornado_gate.server.process.conf_diff import find_secret_texts, make_diff
 from tornado_gate.server.process.process import Overrides, check_plugins, load_certificate, load_config
 from tornado_gate.types.value import Value
+
+SHORTEST_SECRET: Final = 8
+"""The length from which a secret is searched in the text. A shorter one may be a word of it."""
 
 
 class Proposal(Value, frozen=True, kw_only=True):
@@ -87,6 +93,9 @@ def _find_clear_secrets(config: conf.Config, text: str) -> Iterator[Fault]:
     headers = [pair for provider in config.providers.values() for pair in provider.headers.items()]
     secrets = collect_secrets(config) - {value for name, value in headers if not is_secret_name(name)}
     secrets |= {value for value in find_secret_texts(text) if is_secret_value(value)}
+    entries = (source.parse(text, Path()).values or {}).get("providers") or {}  # with those that are off
+    texts = {value for entry in entries.values() for value in list_secrets(entry)}
+    secrets |= {value for value in texts if len(value) >= SHORTEST_SECRET and not is_harmless(value)}
     for number, line in enumerate(text.splitlines(), 1):
         if any(secret in line for secret in secrets):
             yield (
