@@ -13,7 +13,7 @@ from tests.docs.pages import read_blocks
 from tests.support.guides import DOCS
 from tornado_gate import errors, types
 
-PAGES = [path.relative_to(DOCS).as_posix() for path in sorted(DOCS.glob("plugins/*.md"))]
+PAGES = [path.relative_to(DOCS).as_posix() for path in sorted(DOCS.glob("plugins/**/*.md"))]
 PAGES += [f"how-to/{name}.md" for name in ("guards", "wrappers")]
 PROSE = {
     page: re.sub(r"^```.*?^```$", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.M | re.S) for page in PAGES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tests.languages.extraction import extract_messages
 from tornado_gate.server.console.languages.catalogues import DOMAIN, ENGLISH, FOLDER, LANGUAGES
 
 _WIDTH = 120
+_DATE = datetime(2026, 11, 28, tzinfo=UTC)
+"""In the compiled catalogue. Without one Babel writes the current time, so that no two builds are equal."""
 
 
 def list_languages() -> list[str]:
@@ -64,4 +67,4 @@ def make_compiled(catalogue: Catalog) -> bytes:
 
 
 def _make_empty(language: str) -> Catalog:
-    return Catalog(locale=language, domain=DOMAIN, charset="utf-8", project="", version="", creation_date=None)
+    return Catalog(locale=language, domain=DOMAIN, charset="utf-8", project="", version="", creation_date=_DATE)
