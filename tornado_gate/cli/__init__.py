@@ -7,6 +7,7 @@ import sys
 import click
 
 from tornado_gate._version import __version__
+from tornado_gate.cli.alerts import alerts
 from tornado_gate.cli.check import check
 from tornado_gate.cli.conf import conf
 from tornado_gate.cli.explain import explain
@@ -67,7 +68,22 @@ def cli() -> None:
     """
 
 
-for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks, nodes, conf):
+for command in (
+    serve,
+    check,
+    plugins,
+    providers,
+    models,
+    secrets,
+    keys,
+    users,
+    limits,
+    usage,
+    tasks,
+    alerts,
+    nodes,
+    conf,
+):
     cli.add_command(command)
 for command in (import_, plan, explain, selftest, tapes, replay):
     cli.add_command(command)

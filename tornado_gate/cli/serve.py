@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -28,8 +29,14 @@ from tornado_gate.errors import ConfigError
     "--processes", metavar="N", type=click.IntRange(0, 256), help="Number of processes. Default: 1; 0: one per core."
 )
 @data_dir_option
+@click.option("--log-format", type=click.Choice(["json", "text"]), help="Default: text at a terminal, otherwise json.")
 def serve(
-    conf_file: Path | None, host: str | None, port: int | None, processes: int | None, data_dir: Path | None
+    conf_file: Path | None,
+    host: str | None,
+    port: int | None,
+    processes: int | None,
+    data_dir: Path | None,
+    log_format: Literal["json", "text"] | None,
 ) -> None:
     """Run the gateway until it receives SIGTERM or Ctrl-C.
 
@@ -54,7 +61,7 @@ def serve(
     from tornado_gate.server.process.listeners import ServeError
     from tornado_gate.server.process.process import Overrides, run
 
-    overrides = Overrides(host=host, port=port, processes=processes, data_dir=data_dir)
+    overrides = Overrides(host=host, port=port, processes=processes, data_dir=data_dir, log_format=log_format)
     folder = data_dir or ServerConfig().data_dir
     path = open_stored_conf(conf_file, folder) if isinstance(conf_file, StoredConf) else find_conf_file(conf_file)
     try:

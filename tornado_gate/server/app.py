@@ -36,6 +36,7 @@ from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
 from tornado_gate.server import pages, paths
+from tornado_gate.server.alerting import Alerting
 from tornado_gate.server.handlers.answer_choice import AnswerHandlers
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
@@ -333,6 +334,7 @@ def make_services(
         answers=AnswerHandlers(),
         health_checks=HealthChecks(gate, data_dir),
         configuration=configuration,
+        alerting=Alerting(gate, fetcher, configuration),
         control=_make_control(gate, configuration, node),
     )
     services.apply(config)

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0008_nodes"
-down_revision = "0006_video_tasks"
+down_revision = "0007_alerts"
 
 
 def upgrade() -> None:
