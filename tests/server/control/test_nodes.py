@@ -33,6 +33,7 @@ def run_list(gateway: Gateway, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.qa
 def test_every_node_lists_all_with_their_versions_until_they_stop(start: Start, shared_address: str) -> None:
     a, b = start("a"), start("b", conf=CONF + "unpriced: allow\n")
     first, second = get_id(a), get_id(b)
