@@ -44,6 +44,7 @@ class KeyRing:
         self.changes = 0
         self.on_change: list[Callable[[], None]] = []
         self._lost = False
+        self._asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def replace(self, conf: Mapping[bytes, KeyRecord]) -> None:
@@ -125,6 +126,10 @@ class KeyRing:
                 self._found[digest] = record
         return record
 
+    def request_check(self) -> None:
+        """Check for changes soon, before the next poll."""
+        self._asked.set()
+
     async def check(self) -> None:
         """Check for changes now; a change clears the cache. Never raises."""
         try:
@@ -156,7 +161,10 @@ class KeyRing:
     async def _watch_revision(self) -> None:
         next_write = time.monotonic() + TOUCH_SECONDS
         while True:
-            await asyncio.sleep(self._poll_seconds)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_seconds):
+                    await self._asked.wait()
+            self._asked.clear()
             try:
                 await self.check()
                 if time.monotonic() >= next_write:

@@ -96,6 +96,18 @@ class Database:
         ):
             yield connection
 
+    def listen(self, channel: str) -> Connection:
+        """Return a new connection that listens to a channel of PostgreSQL, outside of the pool. Its owner closes it."""
+        with self.map_errors():
+            connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            try:
+                connection.exec_driver_sql(f"LISTEN {channel}")
+                connection.detach()
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
     @contextmanager
     def map_errors(self) -> Iterator[None]:
         """Raise failures of the database as DatabaseError."""
