@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test qa fuzz soak chaos coverage lint hooks docs matrix reference messages conformance agents screenshots check-rules bench bench-self bench-profile check-deploy lock audit version release-check dist dist-check sbom sign clean moved
+.PHONY: help install run test qa cluster fuzz soak chaos coverage lint hooks docs matrix reference messages conformance agents screenshots check-rules bench bench-self bench-profile check-deploy lock audit version release-check dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,9 @@ test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install the test requir
 
 qa: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run all other tests: vendors, clients, whole systems, products of many cases; all examples of property tests (QA_ARGS=…)
 	$(PYTEST) -m "qa or hypothesis" $(QA_ARGS)
+
+cluster: $(STAMPS)/dev ## several nodes with PostgreSQL and Valkey: partitions, rolling restarts, wrong clocks (part of `make qa`)
+	$(PYTEST) qa/cluster $(PYTEST_ARGS)
 
 fuzz: $(STAMPS)/dev ## more examples for all property tests and for /openapi.json, for FUZZ_SECONDS (default 600)
 	$(BIN)/python -m qa.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
