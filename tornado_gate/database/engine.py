@@ -22,7 +22,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.pool import QueuePool
 
-from tornado_gate.database.calls import DatabaseCall, note_connection
+from tornado_gate.database.interruption import DatabaseCall, note_connection
 from tornado_gate.storage.private import FILE_MODE, KEY_FILE, make_folder, open_private
 from tornado_gate.storage.sqlite import BUSY_SECONDS, CACHE_STATEMENT, explain_error, switch_to_wal
 
@@ -78,7 +78,7 @@ class Database:
         return await self.run_within(LONGEST_SECONDS, function, *given, **named)
 
     async def run_within(
-        self, seconds: float, function: Callable[Given, Result], *given: Given.args, **named: Given.kwargs
+        self, seconds: float, function: Callable[Given, Result], /, *given: Given.args, **named: Given.kwargs
     ) -> Result:
         """Return the result as `run` does, within `seconds` even if the server is silent. A file has its own time limit."""
         if self._threads is None:
