@@ -454,6 +454,10 @@ class TasksSchema(Schema):
     store = String(choices=("file", "database"))
 
 
+class StateSchema(Schema):
+    store = String(choices=("file", "database"))
+
+
 class RealtimeSchema(Schema):
     sessions_per_key = Integer(least=1)
     sessions_per_account = Integer(least=1)
@@ -515,6 +519,7 @@ class FileSchema(Schema):
     media = Section(MediaSchema)
     videos = Section(VideosSchema)
     tasks = Section(TasksSchema, example="{store: database}")
+    state = Section(StateSchema, example="{store: database}")
     realtime = Section(RealtimeSchema)
     responses = Section(ResponsesSchema)
     fetch = Section(FetchSchema)

@@ -5,14 +5,14 @@ The functions are synchronous. Each runs in a transaction of its caller, on a Po
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from sqlalchemy import Double, cast, delete, exists, func, insert, select, update
+from sqlalchemy import delete, exists, func, insert, select, update
 from sqlalchemy.engine import Connection
 
+from tornado_gate.database.shared_rows import CLOCK, hash_name, to_lock_number
 from tornado_gate.database.task_tables import video_images, video_tasks, video_turns
 from tornado_gate.errors import NotFound
 from tornado_gate.storage.files import MediaUnavailable
@@ -35,8 +35,6 @@ from tornado_gate.tasks.store import (
 
 log = logging.getLogger(__name__)
 
-CLOCK = cast(func.extract("epoch", func.clock_timestamp()), Double)
-"""The clock of the database, in Unix seconds."""
 BATCH = 200
 IMAGE_SECONDS = 3600.0
 """Age from which an image without an active task counts as abandoned: its task may not have been stored yet."""
@@ -48,16 +46,6 @@ _ACCOUNT_LOCK = 7_238_412
 
 def read_clock(connection: Connection) -> float:
     return float(connection.execute(select(CLOCK)).scalar_one())
-
-
-def hash_name(name: str) -> bytes:
-    """Return the SHA-256 of the name of an account. Its first bytes are the `compute_digest` of the name."""
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
-
-
-def to_lock_number(digest: bytes) -> int:
-    """Return the second number of an advisory lock."""
-    return int.from_bytes(digest[:4], "big", signed=True)
 
 
 def parse_record(task_id: str, data: bytes) -> TaskRecord:
