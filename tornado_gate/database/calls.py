@@ -81,6 +81,10 @@ class DatabaseCalls:
         async with self._limit_time():
             return await self._run(self._database.write, work, *given, **named)
 
+    async def write_slowly(self, work: Work[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
+        """Return the result of `work` as `write` does, without a time limit. For work that no request waits for."""
+        return await self._run(self._database.write, work, *given, **named)
+
     async def discard(self, work: Work[Given, None], *given: Given.args, **named: Given.kwargs) -> None:
         """Run `work` as `write` does, but ignore an outage: the sweep deletes what is left."""
         with suppress(MediaUnavailable):
@@ -93,7 +97,7 @@ class DatabaseCalls:
         """
         while True:
             try:
-                return await self._run(self._database.write, work, *given, **named)
+                return await self.write_slowly(work, *given, **named)
             except MediaUnavailable:
                 await asyncio.sleep(RETRY_SECONDS)
 

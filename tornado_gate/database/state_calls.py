@@ -49,6 +49,10 @@ class StateCalls:
         with self._watch():
             return await self._calls.write(work, *given, **named)
 
+    async def write_slowly(self, work: Work[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
+        """Return the result of `work` as `write` does, for work that no request waits for: its failure begins no pause."""
+        return await self._calls.write_slowly(work, *given, **named)
+
     @contextmanager
     def _watch(self) -> Iterator[None]:
         """Raise the error during a pause, and begin a pause after a failure."""

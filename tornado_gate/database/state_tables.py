@@ -16,7 +16,7 @@ kept_values = Table(
     Column("value", LargeBinary, nullable=False),  # JSON
     Column("bytes", Integer, nullable=False),  # of the row
     Column("expires", Double, nullable=False),
-    Index("ix_kept_values_account_expires", "account", "expires"),
+    Index("ix_kept_values_account_expires", "account", "expires", "bytes"),  # has the sums of accounts
     Index("ix_kept_values_expires", "expires"),
 )
 """Kept responses and conversations, records of upstream objects, signatures of thinking: the values of `call.memory`."""

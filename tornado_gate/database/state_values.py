@@ -98,7 +98,7 @@ class DatabaseState:
 
     async def _prune(self) -> None:
         try:
-            await self._calls.write(rows.prune_values, MAX_BYTES)
+            await self._calls.write_slowly(rows.prune_values, MAX_BYTES)
         except MediaUnavailable:
             log.warning("could not delete expired conversation state, will retry")
 

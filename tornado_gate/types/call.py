@@ -203,6 +203,9 @@ class NullMemory:
     async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
         return {}
 
+    async def find_many(self, names: Iterable[str]) -> dict[str, Any]:
+        return {}
+
     async def put(self, name: str, value: Any, seconds: float) -> None:
         return None
 

@@ -17,7 +17,7 @@ def upgrade() -> None:
         sa.Column("expires", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("account", "name", name=op.f("pk_kept_values")),
     )
-    op.create_index("ix_kept_values_account_expires", "kept_values", ["account", "expires"], unique=False)
+    op.create_index("ix_kept_values_account_expires", "kept_values", ["account", "expires", "bytes"], unique=False)
     op.create_index("ix_kept_values_expires", "kept_values", ["expires"], unique=False)
     op.create_table(
         "client_secrets",
