@@ -1,4 +1,4 @@
-"""``python -m qa.browser.measure``: screenshots of all pages, and docs/console-measures.md."""
+"""``python -m qa.browser.measure``: screenshots of all pages, and docs/contributing/console-measures.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.browser import Console, run_axe, run_browser
 from tests.support.gateway import Gateway
 from tests.support.process import REPOSITORY
 
-TABLE = REPOSITORY / "docs" / "console-measures.md"
+TABLE = REPOSITORY / "docs" / "contributing" / "console-measures.md"
 SCREENSHOTS = REPOSITORY / "docs" / "screenshots"
 MOST_SCREENSHOT_BYTES = 2_000_000
 DARK = ("home", "usage", "playground")

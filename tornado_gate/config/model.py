@@ -8,7 +8,9 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal
 
+from tornado_gate.config.network import DIRECT, Network
 from tornado_gate.config.routing import Affinity, CircuitsConfig, HealthCheck, RetriesConfig, Strategy
+from tornado_gate.config.tapes import TapesConfig
 from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 from tornado_gate.types.value import Value, field
@@ -140,7 +142,8 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     (`types.upstream_objects`). `prices` are the prices of this account, by pattern of upstream models; they override
     the section ``prices``. `price_provider` is the provider's name in the default prices; None: the plugin or the base
     URL determines it; "": it has none. `api_keys` are all keys of an entry with several, `api_key` is the first of
-    them. `concurrency` limits the concurrent requests; None: only the limits of all requests apply.
+    them. `concurrency` limits the concurrent requests; None: only the limits of all requests apply. `network` is how
+    connections are made.
     """
 
     name: str
@@ -156,6 +159,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     limits: BoundsConfig = NO_BOUNDS
     health_check: HealthCheck | None = None
     concurrency: TargetConcurrency | None = None
+    network: Network = DIRECT
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -226,7 +230,7 @@ class KeyEntry(Value, frozen=True, kw_only=True):
 
 
 class Rates(Value, frozen=True, kw_only=True):
-    """US dollars per million tokens, by kind; None: not set. `docs/prices.md` describes the value that is used instead."""
+    """US dollars per million tokens, by kind; None: not set. `docs/how-to/prices.md` describes the value that is used instead."""
 
     input: Decimal | None = None
     cached_input: Decimal | None = None
@@ -472,7 +476,7 @@ class FetchRules(Value, frozen=True, kw_only=True):
     fetch; for a streamed file it limits the time to the first chunk, and `gap_seconds` the time between two chunks. At most
     `parallel` fetches run at a time. `max_bytes` limits one file, `request_bytes` the files of one request together, and
     `total_bytes` the memory of all fetched files, with their copies in base64 and JSON. One account has at most a quarter of
-    `parallel` and of `total_bytes`; its further fetches wait.
+    `parallel` and of `total_bytes`; its further fetches wait. `network` has the proxy and the authorities of fetches.
     """
 
     max_bytes: int = 20 * 1024 * 1024
@@ -486,6 +490,7 @@ class FetchRules(Value, frozen=True, kw_only=True):
     schemes: frozenset[str] = frozenset({"http", "https"})
     ports: frozenset[int] | None = None
     parallel: int = 32
+    network: Network = DIRECT
 
 
 class Config(Value, frozen=True, kw_only=True):
@@ -515,12 +520,14 @@ class Config(Value, frozen=True, kw_only=True):
     realtime: RealtimeConfig = RealtimeConfig()
     responses: ResponseRules = ResponseRules()
     fetch: FetchRules = FetchRules()
+    network: Network = DIRECT
     database: Secret = Secret("")
     console: ConsoleConfig = ConsoleConfig()
     accounts: AccountsConfig = AccountsConfig()
     oidc: OidcConfig | None = None
     cors: CorsConfig = CorsConfig()
     ledger: LedgerConfig = LedgerConfig()
+    tapes: TapesConfig | None = None
     users: Mapping[str, TeamEntry] = field(default_factory=dict)
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)

@@ -106,6 +106,11 @@ class _Row(NamedTuple):
 
 _ROWS: Final = (
     _Row((408, 504), UpstreamTimeout, "{upstream} reported a timeout (status {status}). Try again."),
+    _Row(
+        (407,),
+        UpstreamError,
+        "A proxy before {upstream} refused the gateway's login (status {status}). Check `proxy` in the configuration.",
+    ),
     _Row((429,), UpstreamRateLimited, "{upstream} is limiting requests (status {status}). Try again later."),
     _Row((503, 529), UpstreamOverloaded, "{upstream} is overloaded (status {status}). Try again later."),
     _Row(range(400, 500), UpstreamRefused, "{upstream} refused the request with status {status}. Check the request."),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from tornado.httputil import HTTPMessageDelegate
 
 from tornado_gate.account_shares import AccountShares
 from tornado_gate.accounts.accounts import Accounts
@@ -24,19 +27,41 @@ from tornado_gate.realtime.sessions import OpenSessions
 from tornado_gate.server.process.configuration_state import ConfigurationState
 from tornado_gate.storage.conversation_state import StateStore
 from tornado_gate.storage.files import MediaStore
+from tornado_gate.tapes.tapes import Tapes
 from tornado_gate.tasks.service import TaskService
 from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
 
 
-class MediaSweeper:
-    """A sweeper that deletes expired files of media stores periodically.
+class SweptFiles(Protocol):
+    """Files that expire."""
+
+    sweep_seconds: float
+
+    async def sweep(self) -> None:
+        """Delete expired files. Raises GateError."""
+
+    async def close(self) -> None:
+        """Finish background work."""
+
+
+class HandlerChoice(Protocol):
+    """The choice of the handler of requests for models: `make` creates it, from a request and its route."""
+
+    make: Callable[[Any, Any], HTTPMessageDelegate]
+
+    def configure(self, services: Services, config: Config) -> None:
+        """Choose the handler that a configuration needs."""
+
+
+class FileSweeper:
+    """A sweeper that deletes expired files periodically.
 
     Call `start` inside the event loop, and `close` before it ends.
     """
 
-    def __init__(self, stores: Sequence[MediaStore]) -> None:
+    def __init__(self, stores: Sequence[SweptFiles]) -> None:
         self._stores = stores
         self._sweeping: list[asyncio.Future[None]] = []
 
@@ -50,7 +75,7 @@ class MediaSweeper:
         for store in self._stores:
             await store.close()
 
-    async def _sweep(self, store: MediaStore) -> None:
+    async def _sweep(self, store: SweptFiles) -> None:
         while True:
             await asyncio.sleep(store.sweep_seconds)
             try:
@@ -77,7 +102,9 @@ class Services(Value, frozen=True, kw_only=True):
     tasks: TaskService
     secrets: ClientSecrets
     sessions: OpenSessions
-    sweeper: MediaSweeper
+    sweeper: FileSweeper
+    tapes: Tapes
+    answers: HandlerChoice
     health_checks: HealthChecks
     configuration: ConfigurationState
 
@@ -112,7 +139,7 @@ class Services(Value, frozen=True, kw_only=True):
         """Apply the settings in `config` to each part."""
         self.fetcher.rules = config.fetch
         self.fetcher.file_bytes = config.limits.file_bytes
-        self.identity_provider.configure(config.oidc)
+        self.identity_provider.configure(config.oidc, config.network)
         self.accounts.sessions.lifetime_seconds = config.console.session_seconds
         self.bodies.total = config.limits.bodies_bytes
         self.forms.total = config.limits.forms_bytes
@@ -122,3 +149,5 @@ class Services(Value, frozen=True, kw_only=True):
         self.tasks.engine.rules = config.videos
         self.secrets.limit = config.realtime.client_secrets_per_account
         self.tasks.files.configure(config.videos.max_bytes, config.videos.keep_seconds)
+        self.tapes.apply(config.tapes)
+        self.answers.configure(self, config)

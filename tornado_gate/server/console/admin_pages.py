@@ -10,6 +10,7 @@ from tornado_gate.server.console import (
     limit_pages,
     model_pages,
     plugin_pages,
+    plugin_settings_page,
     provider_pages,
     request_pages,
     team_pages,
@@ -20,6 +21,7 @@ from tornado_gate.server.console.base import ConsoleHandler
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     *model_pages.ROUTES,
     *plugin_pages.ROUTES,
+    *plugin_settings_page.ROUTES,
     *provider_pages.ROUTES,
     *invitation_pages.ROUTES,
     *user_pages.ROUTES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.server.admin.views import ModelView, describe_models
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.snippets import is_plain, list_snippets, read_provider_example, render_snippet
 from tornado_gate.types.value import Value
 
@@ -36,7 +37,7 @@ class HomePage(ConsoleHandler):
         steps = await self._list_steps()
         self.render_page(
             "home.html",
-            title="Home",
+            title=translate("Home"),
             models=models[:MOST_MODELS],
             model_count=len(models),
             available=sum(view.state == "available" for view in models),

@@ -15,6 +15,7 @@ from tornado_gate.codec.durations import parse_moment
 from tornado_gate.server.console.admin_base import ID, AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.languages.catalogues import translate
 
 PAGE = "/console/limits"
 FIELDS = ("kind", "subject", "bound", "value", "factor", "until")
@@ -37,7 +38,7 @@ class LimitsPage(AdminHandler):
         if await self.change(form, create_override, self.services.accounts, fields, self.make_actor()) is None:
             await self._show_list(form, 400)
             return
-        self.flash("The limit is changed, in all processes within a second.")
+        self.flash(translate("The limit is changed, in all processes within a second."))
         self.redirect(PAGE, status=303)
 
     async def _show_list(self, form: Form, status: int = 200) -> None:
@@ -47,7 +48,7 @@ class LimitsPage(AdminHandler):
         choices["provider"] = [(name, "provider") for name in list(config.providers)[:MOST_CHOICES]]
         self.render_page(
             "limits.html",
-            title="Temporary limits",
+            title=translate("Temporary limits"),
             status=status,
             form=form,
             overrides=overrides,
@@ -74,7 +75,7 @@ def create_override(accounts: Accounts, fields: dict[str, Any], actor: Actor) ->
     try:
         until = parse_moment(fields["until"])
     except ValueError as error:
-        raise AccountError(f"The end {error}.", field="until") from None
+        raise AccountError(translate("The end {error}.").format(error=error), field="until") from None
     numbers = {name: _parse_number(fields[name], name) for name in ("value", "factor")}
     return accounts.limit_overrides.create(
         fields["kind"], fields["subject"].strip(), fields["bound"], actor, **numbers, until=until
@@ -85,7 +86,7 @@ def _parse_number(text: str, field: str) -> float | None:
     try:
         return float(text.replace(",", "").replace("$", "")) if text.strip() else None
     except ValueError:
-        raise AccountError("Enter a number, or nothing.", field=field) from None
+        raise AccountError(translate("Enter a number, or nothing."), field=field) from None
 
 
 class EndLimitPage(AdminHandler):
@@ -97,7 +98,7 @@ class EndLimitPage(AdminHandler):
     async def post(self, identity: str) -> None:
         form = Form({})
         done = await self.change(form, self.services.accounts.limit_overrides.end, identity, self.make_actor())
-        self.flash(form.error, "warning") if done is None else self.flash("The temporary limit has ended.")
+        self.flash(form.error, "warning") if done is None else self.flash(translate("The temporary limit has ended."))
         self.redirect(PAGE, status=303)
 
 

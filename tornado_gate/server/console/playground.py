@@ -13,6 +13,7 @@ from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.session_keys import create_session_key
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.types import Caller
 
 TABS = (
@@ -57,7 +58,7 @@ class PlaygroundHandler(ConsoleHandler):
         models = list_playground_models(self.snapshot, caller)
         self.render_page(
             "playground.html",
-            title="Playground",
+            title=translate("Playground"),
             tabs=[(name, label) for name, label in TABS if name in models],
             models=json.dumps(models),
         )

@@ -20,6 +20,7 @@ from tornado_gate.pipeline.explain import explain_choice
 from tornado_gate.server.console import words
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.reasons import find_reason
 from tornado_gate.types import Caller
 
@@ -48,7 +49,9 @@ class RequestHandler(AdminHandler):
         rows: list[RequestRow] = await self.run_database(self.reports.find_requests, request_id)
         if not rows:
             raise NotFound(
-                "The ledger has no request with this id. It may be written within seconds, or have been deleted."
+                translate(
+                    "The ledger has no request with this id. It may be written within seconds, or have been deleted."
+                )
             )
         if len(rows) == 1:
             return rows[0]
@@ -80,7 +83,7 @@ class RequestsPage(RequestHandler):
         kept = {name: value for name, value in query.items() if value and (name != "id" or matches)}
         self.render_page(
             "requests.html",
-            title="Requests",
+            title=translate("Requests"),
             rows=shown,
             query=query,
             names=await self.name_users({row.user for row in shown if row.user}),
@@ -115,7 +118,7 @@ class RequestPage(RequestHandler):
         teams = await self.run_database(self.services.accounts.teams.list_all) if row.team else []
         self.render_page(
             "request.html",
-            title="Request",
+            title=translate("Request"),
             row=row,
             groups=list_columns(row),
             reason=find_reason(row.error_code, row.outcome),
@@ -151,12 +154,12 @@ class ExplainPage(RequestPage):
             name = row.key.removeprefix(CONF_KEY)
             entry = next((entry for entry in self.snapshot.config.keys if entry.name == name and entry.key), None)
             if entry is None:
-                raise NotFound("The key of the request is no longer in conf.", code="invalid_api_key")
+                raise NotFound(translate("The key of the request is no longer in conf."), code="invalid_api_key")
             return await self.gate.callers.describe(digest_key(entry.key))
         try:
             key: StoredKey = await self.run_database(KeyStore(self.services.database).get, row.key)
         except AccountNotFound:
-            raise NotFound("The key of the request was deleted.", code="invalid_api_key") from None
+            raise NotFound(translate("The key of the request was deleted."), code="invalid_api_key") from None
         return await self.gate.callers.describe(key.digest)
 
 
@@ -189,7 +192,9 @@ def list_columns(row: RequestRow) -> dict[str, list[tuple[str, str]]]:
 
 
 def _describe_column(name: str) -> str:
-    return {"first_byte_ms": "first byte", "total_ms": "whole request"}.get(name, name.replace("_", " "))
+    return {"first_byte_ms": translate("first byte"), "total_ms": translate("whole request")}.get(
+        name, name.replace("_", " ")
+    )
 
 
 def format_value(name: str, value: Any) -> str:

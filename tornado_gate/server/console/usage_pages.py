@@ -17,6 +17,7 @@ from tornado_gate.ledger.rows import UsageRow
 from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
 from tornado_gate.server.console.usage_query import FIELDS, METRICS, RANGES, UsageView, parse_view
 from tornado_gate.server.console.words import format_usd
 from tornado_gate.server.services import Services
@@ -25,7 +26,7 @@ from tornado_gate.types.value import Value, replace
 USAGE: Final = "/console/usage"
 MOST_GROUPS: Final = 200
 """The maximum number of groups in the table; the file has all."""
-OTHER: Final = "all others"
+OTHER: Final = mark("all others")
 CSV_COLUMNS: Final = (
     "requests",
     "errors",
@@ -84,10 +85,10 @@ class UsagePage(UsageHandler):
         recorded = await self.run_database(count_recorded, Reports(self.services.database), view, self.user)
         self.render_page(
             "usage.html",
-            title="Usage",
+            title=translate("Usage"),
             view=view,
             fields=FIELDS,
-            ranges=RANGES,
+            ranges=dict(translate_labels(RANGES.items())),
             metrics=METRICS,
             total=total,
             tokens=total.input_tokens + total.output_tokens,
@@ -131,8 +132,12 @@ class UsagePage(UsageHandler):
             [(names.get(name, name), values) for name, values in series],
             start=view.start,
             bar_seconds=view.bar_seconds,
-            title=f"{METRICS[view.metric]} by {view.groups[view.group]} and {view.bar_name}",
-            summary=f"{shown} in all from {view.first} to {view.last} (UTC). The table below has the numbers.",
+            title=translate("{metric} by {group} and {bar}").format(
+                metric=METRICS[view.metric], group=view.groups[view.group], bar=view.bar_name
+            ),
+            summary=translate("{shown} in all from {first} to {last} (UTC). The table below has the numbers.").format(
+                shown=shown, first=view.first, last=view.last
+            ),
             format_value=format_value,
             least=0.01 if is_cost else 4.0,
         )
@@ -230,7 +235,12 @@ def add_rows(rows: Sequence[UsageRow]) -> UsageRow:
 def name_group(group: str, value: str) -> str:
     """Return a group without a name in the database, in words."""
     if not value:
-        return {"key": "no key", "team": "no team", "user": "no user", "model": "no model"}.get(group, "none")
+        return {
+            "key": translate("no key"),
+            "team": translate("no team"),
+            "user": translate("no user"),
+            "model": translate("no model"),
+        }.get(group, "none")
     return value.removeprefix("conf:") + " (conf)" if value.startswith("conf:") else value
 
 

@@ -17,6 +17,7 @@ from tornado_gate.telemetry.metrics.ledger import LedgerMetrics
 from tornado_gate.telemetry.metrics.process import ProcessMetrics
 from tornado_gate.telemetry.metrics.requests import RequestMetrics
 from tornado_gate.telemetry.metrics.series import SeriesFactory, get_plugin_registry
+from tornado_gate.telemetry.metrics.tapes import TapeMetrics
 from tornado_gate.telemetry.metrics.targets import TargetMetrics
 from tornado_gate.telemetry.metrics.tasks import TaskMetrics
 
@@ -41,6 +42,7 @@ class Metrics:
         self.limits = LimitMetrics(series)
         self.guards = GuardMetrics(series)
         self.tasks = TaskMetrics(series, labels)
+        self.tapes = TapeMetrics(series)
         self.ledger = LedgerMetrics(series, labels)
         self.process = ProcessMetrics(series)
 
