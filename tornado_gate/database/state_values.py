@@ -14,6 +14,7 @@ import orjson
 from sqlalchemy.engine import Connection
 
 from tornado_gate.database import state_rows as rows
+from tornado_gate.database.calls import CALL_SECONDS
 from tornado_gate.database.state_calls import StateCalls
 from tornado_gate.storage.conversation_state import AccountMemory, encode_values
 from tornado_gate.storage.files import MediaUnavailable
@@ -36,11 +37,13 @@ class DatabaseState:
         self._pruning: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
-        """Wait until pruning has ended, and close the connections."""
-        await self.finish_pruning()
+        """Wait a limited time until pruning has ended, and close the connections."""
+        if self._pruning is not None:
+            await asyncio.wait([self._pruning], timeout=CALL_SECONDS)
         await self._calls.close()
 
     async def finish_pruning(self) -> None:
+        """Wait until pruning that has begun has ended."""
         if self._pruning is not None:
             await self._pruning
 
