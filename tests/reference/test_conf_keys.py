@@ -31,9 +31,14 @@ def test_the_settings_of_plugins_are_a_row() -> None:
     assert {name for name, rows in find_tables(KIND, PAGE) if rows[-1][0] == "other keys"} == open_mappings
 
 
-def test_the_page_about_prices_names_every_price() -> None:
-    page = (DOCS / "how-to" / "prices.md").read_text(encoding="utf-8")
-    assert not [key for schema in ELSEWHERE for key in schema().fields if f"`{key}" not in page]
+def test_the_pages_about_prices_and_alerts_name_every_key() -> None:
+    page = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("how-to/prices.md", "deployment/alerts.md"))
+    assert not [
+        key
+        for schema in ELSEWHERE
+        for key in (field.data_key or name for name, field in schema().fields.items())
+        if f"`{key}" not in page
+    ]
 
 
 def test_a_meaning_stays_with_its_key_and_a_new_key_has_none() -> None:

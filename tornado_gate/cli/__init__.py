@@ -7,6 +7,7 @@ import sys
 import click
 
 from tornado_gate._version import __version__
+from tornado_gate.cli.alerts import alerts
 from tornado_gate.cli.check import check
 from tornado_gate.cli.explain import explain
 from tornado_gate.cli.import_command import import_
@@ -64,7 +65,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks):
+for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks, alerts):
     cli.add_command(command)
 for command in (import_, plan, explain, selftest, tapes, replay):
     cli.add_command(command)

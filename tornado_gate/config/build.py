@@ -7,6 +7,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
+from tornado_gate.config.alert_keys import build_alerts
 from tornado_gate.config.checks import Data, InactiveKeys, list_targets
 from tornado_gate.config.faults import KeyPath
 from tornado_gate.config.model import (
@@ -95,6 +96,7 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         accounts=build_accounts(data.get("accounts", {})),
         oidc=build_oidc(data.get("auth", {})),
         ledger=LedgerConfig(**data.get("ledger", {})),
+        alerts=build_alerts(data.get("alerts", {})),
         tapes=build_tapes(data.get("tapes")),
         users={name: build_team(name, entry) for name, entry in data.get("users", {}).items()},
         teams={name: build_team(name, entry) for name, entry in data.get("teams", {}).items()},

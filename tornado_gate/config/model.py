@@ -8,6 +8,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal
 
+from tornado_gate.config.alerting import AlertsConfig
 from tornado_gate.config.network import DIRECT, Network
 from tornado_gate.config.routing import Affinity, CircuitsConfig, HealthCheck, RetriesConfig, Strategy
 from tornado_gate.config.tapes import TapesConfig
@@ -50,12 +51,11 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     """The section ``server``. `processes` 0 means one for each core.
 
     `metrics_port` None serves /metrics on `port`: without a `metrics_token` only if `host` is a loopback address, else with the
-    token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_delay` is
-    the time after SIGTERM in which /readyz is 503 and the port is still open, `drain_seconds` the time that open requests have to
-    finish then. `loop` and `http` (for callers' connections) each select a fast
-    or a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each
-    process, `max_connections_per_address` the limit of one address among them; None: half of all. With `tls` the port
-    serves HTTPS only.
+    token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_delay` is the time
+    after SIGTERM in which /readyz is 503 and the port is still open, `drain_seconds` the time that open requests have to finish
+    then. `log_format` None is text at a terminal, else JSON. `loop` and `http` (for callers' connections) each select a fast or
+    a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each process,
+    `max_connections_per_address` the limit of one address among them; None: half of all. With `tls` the port serves HTTPS only.
     """
 
     host: str = "127.0.0.1"
@@ -69,7 +69,7 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     metrics_token: Secret = Secret("")
     access_log: bool = True
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["json", "text"] = "json"
+    log_format: Literal["json", "text"] | None = None
     drain_delay: float = 0.0
     drain_seconds: float = 30.0
     hook_seconds: float = 5.0
@@ -527,6 +527,7 @@ class Config(Value, frozen=True, kw_only=True):
     oidc: OidcConfig | None = None
     cors: CorsConfig = CorsConfig()
     ledger: LedgerConfig = LedgerConfig()
+    alerts: AlertsConfig = AlertsConfig()
     tapes: TapesConfig | None = None
     users: Mapping[str, TeamEntry] = field(default_factory=dict)
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)

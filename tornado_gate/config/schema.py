@@ -14,6 +14,7 @@ from marshmallow.types import UnknownOption
 from tornado_gate.codec.networks import parse_network
 from tornado_gate.codec.valkey_addresses import is_valkey_address
 from tornado_gate.config import values
+from tornado_gate.config.alert_keys import AlertsSchema
 from tornado_gate.config.faults import Fault, KeyPath, did_you_mean, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
 from tornado_gate.config.network_keys import EntryNetworkSchema, NetworkSchema, check_proxy
@@ -534,6 +535,7 @@ class FileSchema(Schema):
     auth = make_auth_field()
     cors = Section(CorsSchema, example="{origins: [https://app.example]}")
     ledger = Section(LedgerSchema)
+    alerts = Section(AlertsSchema, example='{sinks: {ops: {type: slack, url: "${SLACK_WEBHOOK_URL}"}}}')
     tapes = Section(TapesSchema, example="{rules: [{models: [gpt-*], share: 0.01}]}")
     users = Table(Section(TeamSchema, example="{limits: {requests_per_minute: 60}}"), check_name=check_name)
     teams = Table(Section(TeamSchema, example="{budget: {usd_per_month: 500}}"), check_name=check_name)

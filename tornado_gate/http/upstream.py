@@ -328,7 +328,7 @@ def _follow_redirect(call: Call, outgoing: UpstreamRequest, location: str) -> Up
         raise UpstreamError(f"The provider '{provider}' redirects to an invalid URL.") from error
     if not outgoing.file_types and not is_same_origin(url, call.target.base_url):
         raise UpstreamError(
-            f"The provider '{provider}' redirects to another host, which is not allowed. Check its base_url."
+            f"The provider '{provider}' redirects to another host, which is not allowed.", advice="Check its base_url."
         )
     return replace(outgoing, url=url, redirects=outgoing.redirects - 1)
 

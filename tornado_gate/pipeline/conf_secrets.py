@@ -18,6 +18,7 @@ def collect_secrets(config: Config) -> set[str]:
     settings += [options.settings for options in config.plugin_options.values()]
     values |= {text for each in settings for text in list_secrets(each)}
     values |= {text for entry in config.providers.values() for text in list_secrets(entry.base_url)}
+    values |= {text for sink in config.alerts.sinks.values() for text in (sink.url, sink.secret, sink.password)}
     values |= {key.key for key in config.keys} | {config.server.metrics_token}
     values |= {config.oidc.client_secret if config.oidc else "", *find_passwords(config.database)}
     values |= find_passwords(config.limits.store)

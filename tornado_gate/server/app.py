@@ -36,6 +36,7 @@ from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
 from tornado_gate.server import pages, paths
+from tornado_gate.server.alerting import Alerting
 from tornado_gate.server.handlers.answer_choice import AnswerHandlers
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
@@ -294,6 +295,7 @@ def make_services(
     fetcher = StoredFileFetcher(media)
     fetcher.memory.report = partial(metrics.admission.set_shared, "fetched_files")
     tasks = _make_task_service(config, gate, fetcher, videos, keystore)
+    configuration = ConfigurationState()
     tapes = Tapes(data_dir, metrics.tapes)
     services = Services(
         gate=gate,
@@ -319,7 +321,8 @@ def make_services(
         tapes=tapes,
         answers=AnswerHandlers(),
         health_checks=HealthChecks(gate, data_dir),
-        configuration=ConfigurationState(),
+        configuration=configuration,
+        alerting=Alerting(gate, fetcher, configuration),
     )
     services.apply(config)
     gate.readiness.checks += [services.bodies.explain_overload, services.forms.explain_overload]

@@ -24,6 +24,7 @@ from tornado_gate.pipeline.health_checks import HealthChecks
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
+from tornado_gate.server.alerting import Alerting
 from tornado_gate.server.process.configuration_state import ConfigurationState
 from tornado_gate.storage.conversation_state import StateStore
 from tornado_gate.storage.files import MediaStore
@@ -107,6 +108,7 @@ class Services(Value, frozen=True, kw_only=True):
     answers: HandlerChoice
     health_checks: HealthChecks
     configuration: ConfigurationState
+    alerting: Alerting
 
     async def start(self) -> None:
         """Start watching keys, plugins and the loop, deleting expired files, and running video tasks."""
@@ -114,8 +116,10 @@ class Services(Value, frozen=True, kw_only=True):
         self.health_checks.start()
         self.sweeper.start()
         await self.tasks.engine.start()
+        self.alerting.start()
 
     async def close(self) -> None:
+        await self.alerting.close()
         await self.health_checks.close()
         await self.tasks.close()
         await self.sweeper.close()
@@ -137,6 +141,7 @@ class Services(Value, frozen=True, kw_only=True):
 
     def apply(self, config: Config) -> None:
         """Apply the settings in `config` to each part."""
+        self.alerting.apply(config)
         self.fetcher.rules = config.fetch
         self.fetcher.file_bytes = config.limits.file_bytes
         self.identity_provider.configure(config.oidc, config.network)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from ipaddress import ip_address
@@ -39,7 +39,7 @@ from tornado_gate.http.fetch.connections import (
 from tornado_gate.http.fetch.inline import decode_data_url_in_thread
 from tornado_gate.http.fetch.opened import OpenedFile, as_upstream_errors, open_file
 from tornado_gate.http.fetch.shares import SharedResource
-from tornado_gate.types.value import Value
+from tornado_gate.types.value import Value, replace
 
 if TYPE_CHECKING:
     import aiohttp
@@ -174,30 +174,55 @@ class Fetcher:
             yield opened
 
     async def post(
-        self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, account: str = ""
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        seconds: float,
+        account: str = "",
+        own_host: str = "",
     ) -> int:
         """Post `body` to `url` and return the HTTP status, including errors. The response's body is discarded.
 
-        The rules of `fetch` apply, but redirects are not followed. An account's posts have separate slots, as its fetches. Raises
-        PostFailed for a redirect, if there is no response within `seconds`, and without a slot in POST_WAIT_SECONDS.
+        The rules of `fetch` apply, but redirects are not followed. An account's posts have separate slots, as its fetches.
+        `own_host` is as in `rules_for_host`. Raises PostFailed for a redirect, if there is no response within `seconds`, and
+        without a slot in POST_WAIT_SECONDS.
         """
         try:
             await self._posting.reserve(account, 1, POST_WAIT_SECONDS, BUSY_POSTS)
         except Unavailable as busy:
             raise PostFailed(busy.message) from None
         try:
-            return await self._post(url, body, headers, seconds)
+            return await self._post(url, body, headers, seconds, own_host)
         finally:
             self._posting.release(account, 1)
 
-    async def _post(self, url: str, body: bytes, headers: Mapping[str, str], seconds: float) -> int:
+    async def resolve_own_host(self, host: str, port: int) -> Sequence[Address]:
+        """Return the addresses of a host that conf names. Private networks are allowed, metadata services are not.
+
+        Raises PostFailed.
+        """
+        from yarl import URL
+
+        try:
+            url = URL.build(scheme="http", host=host.strip("[]"), port=port)
+            return await self._resolve_host(url, replace(self.rules, allow_private=True))
+        except FetchRefused as refused:
+            raise PostFailed(refused.what) from None
+        except ValueError:
+            raise PostFailed("This is not the name of a host.") from None
+
+    async def _post(self, url: str, body: bytes, headers: Mapping[str, str], seconds: float, own_host: str) -> int:
         rules = self.rules
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(seconds):
-                    address = parse(url.strip(), rules)
+                    address = parse(url.strip(), rules, own_host=own_host)
                     proxy = _choose_proxy(address, rules)
-                    addresses = await self._resolve_host(address, rules, proxied=proxy is not None)
+                    addresses = await self._resolve_host(
+                        address, rules_for_host(address, rules, own_host), proxied=proxy is not None
+                    )
                     options: dict[str, Any] = {"tls": self._make_tls(rules), "proxy": proxy, "body": body}
                     sent = open_response("POST", address, addresses, headers={**HEADERS, **headers}, **options)
                     with map_fetch_errors():

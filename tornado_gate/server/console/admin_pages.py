@@ -5,6 +5,7 @@ an id.
 from __future__ import annotations
 
 from tornado_gate.server.console import (
+    alert_pages,
     audit_pages,
     invitation_pages,
     limit_pages,
@@ -28,5 +29,6 @@ ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     *team_pages.ROUTES,
     *limit_pages.ROUTES,
     *request_pages.ROUTES,
+    *alert_pages.ROUTES,
     *audit_pages.ROUTES,
 ]

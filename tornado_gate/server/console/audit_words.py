@@ -41,6 +41,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "key.revoke": mark("revoked an API key"),
     "limit.override": mark("changed a limit temporarily"),
     "limit.end_override": mark("ended a temporary limit"),
+    "alert.test": mark("sent a test of the alerts"),
     "plugin.switch": mark("switched a plugin on or off"),
     "plugin.change": mark("changed the settings of a plugin"),
     "provider.create": mark("added a provider"),

@@ -62,6 +62,7 @@ NAVIGATION = (
     (HOME, mark("Home")),
     ("/console/keys", mark("API keys")),
     ("/console/usage", mark("Usage")),
+    ("/console/requests", mark("Requests")),
     ("/console/playground", mark("Playground")),
     ("/console/tasks", mark("Tasks")),
     ("/console/account", mark("Account")),
@@ -73,9 +74,27 @@ ADMINISTRATION = (
     ("/console/users", mark("Users")),
     ("/console/teams", mark("Teams")),
     ("/console/limits", mark("Limits")),
-    ("/console/requests", mark("Requests")),
+    ("/console/alerts", mark("Alerts")),
     ("/console/audit", mark("Audit log")),
 )
+ICONS = {
+    HOME: "house",
+    "/console/keys": "key-round",
+    "/console/usage": "chart-column",
+    "/console/playground": "square-terminal",
+    "/console/tasks": "clapperboard",
+    "/console/account": "circle-user",
+    "/console/models": "boxes",
+    "/console/providers": "plug",
+    "/console/plugins": "puzzle",
+    "/console/users": "users",
+    "/console/teams": "building-2",
+    "/console/limits": "gauge",
+    "/console/alerts": "bell",
+    "/console/requests": "list",
+    "/console/audit": "scroll-text",
+}
+"""The symbols of `static/icons.svg` beside the addresses."""
 TEAM_ADMINISTRATION = (("/console/teams", mark("Teams")),)
 
 
@@ -280,6 +299,7 @@ class ConsoleHandler(GateHandler):
             visitor=self.session.user if self.session else None,
             path=_find_section(self.request.path),
             navigation=NAVIGATION,
+            icons=ICONS,
             administration=self._list_administration(),
             flash=self.take_flash(),
             rejected=self.services.configuration.rejected if self._is_administrator else None,

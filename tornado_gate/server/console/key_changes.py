@@ -7,12 +7,14 @@ import time
 from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.key_rules import check_adoption, check_key_change, check_rotation
 from tornado_gate.accounts.keys import StoredKey
-from tornado_gate.accounts.people import Membership
+from tornado_gate.accounts.people import Membership, Team, User
 from tornado_gate.server.console import key_form
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.bound_bars import read_bars
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.key_pages import KEYS, KeyHandler, NewKey
 from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
+from tornado_gate.server.services import Services
 
 _ID = rf"{KEYS}/([A-Za-z0-9_-]{{1,60}})"
 OVERLAPS = {
@@ -49,6 +51,7 @@ class KeyPage(KeyHandler):
 
     async def _show_form(self, key: StoredKey, memberships: list[Membership], form: Form, status: int = 200) -> None:
         suspensions = await self.find_suspensions([key])
+        subjects = await self.run_database(_list_subjects, self.services, key)
         self.render_page(
             "key.html",
             title=key.name,
@@ -60,6 +63,8 @@ class KeyPage(KeyHandler):
             state=key.get_state(time.time()),
             suspended=suspensions.get(key.id, ""),
             overlaps=translate_labels(OVERLAPS.items()),
+            bars=await read_bars(self.gate, self.services.database, subjects),
+            bars_are_named=len(subjects) > 1,
         )
 
     def _list_teams(self, key: StoredKey, memberships: list[Membership]) -> list[tuple[str, str]]:
@@ -68,6 +73,16 @@ class KeyPage(KeyHandler):
         if not key.team and "" not in known:
             return [("", "none"), *options]  # made before its owner's team had limits
         return options if not key.team or key.team in known else [*options, (key.team, key.team)]
+
+
+def _list_subjects(services: Services, key: StoredKey) -> list[StoredKey | User | Team]:
+    """Return the key, its user and its team: the limits of all three act. Blocks."""
+    subjects: list[StoredKey | User | Team] = [key]
+    if key.user:
+        subjects.append(services.accounts.users.get(key.user))
+    if key.team:
+        subjects += [team for team in services.accounts.teams.list_all() if team.id == key.team]
+    return subjects
 
 
 class RevokePage(KeyHandler):

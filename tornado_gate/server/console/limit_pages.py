@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.errors import AccountError
+from tornado_gate.accounts.keys import KeyStore, StoredKey
 from tornado_gate.accounts.limit_overrides import BOUNDS, SUBJECT_KINDS, Override
 from tornado_gate.accounts.names import MOST_CHOICES, find_names
-from tornado_gate.accounts.people import Actor
+from tornado_gate.accounts.people import Actor, Team, User
 from tornado_gate.codec.durations import parse_moment
 from tornado_gate.server.console.admin_base import ID, AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.bound_bars import read_bars
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.services import Services
 
 PAGE = "/console/limits"
+MAX_BARS = 50
+"""The number of temporary limits whose subjects have bars."""
 FIELDS = ("kind", "subject", "bound", "value", "factor", "until")
 KINDS = tuple((kind, kind) for kind in SUBJECT_KINDS)
 BOUND_CHOICES = tuple((name, name.replace("_", " ").replace("usd", "US dollars")) for name in BOUNDS)
@@ -59,6 +65,12 @@ class LimitsPage(AdminHandler):
             choices={"subject": [choice for items in choices.values() for choice in items]},
             kinds=KINDS,
             now=time.time(),
+            bars=await read_bars(
+                self.gate,
+                self.services.database,
+                await self.run_database(find_bound_subjects, self.services, overrides[:MAX_BARS]),
+            ),
+            bars_are_named=True,
         )
 
     async def _name_subjects(self, overrides: Sequence[Override]) -> dict[str, str]:
@@ -68,6 +80,21 @@ class LimitsPage(AdminHandler):
             ids = {override.subject for override in overrides if override.kind == kind}
             names |= await self.run_database(find_names, self.services.database, kind, ids)
         return names
+
+
+def find_bound_subjects(services: Services, overrides: Sequence[Override]) -> list[StoredKey | User | Team]:
+    """Return the keys, users and teams whose limits are changed, each once. Blocks."""
+    finders: dict[str, Callable[[str], Any]] = {
+        "key": KeyStore(services.database).get,
+        "user": services.accounts.users.get,
+        "team": {team.id: team for team in services.accounts.teams.list_all()}.get,
+    }
+    subjects = []
+    for kind, subject in dict.fromkeys((override.kind, override.subject) for override in overrides):
+        with suppress(AccountError):  # deleted meanwhile, or of conf
+            found = finders[kind](subject) if kind in finders else None
+            subjects += [found] if found is not None else []
+    return subjects
 
 
 def create_override(accounts: Accounts, fields: dict[str, Any], actor: Actor) -> Override:

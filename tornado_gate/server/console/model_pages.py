@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import get_args
 
 from tornado_gate.ledger.reports import Reports
@@ -13,6 +14,7 @@ from tornado_gate.server.console import words
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.model_catalogue import describe_context, describe_price
 from tornado_gate.server.console.paging import Paging, parse_page
 from tornado_gate.server.console.reasons import find_reason
 
@@ -35,6 +37,8 @@ class ModelsPage(AdminHandler):
             models=matches[(number - 1) * ROWS : number * ROWS],
             paging=Paging(path=MODELS, query=query, number=number, total=len(matches), rows=ROWS),
             query=query,
+            describe_price=partial(describe_price, self.snapshot),
+            describe_context=describe_context,
             states=get_args(ModelState),
             describe_circuit=describe_circuit,
             describe_key_rest=describe_key_rest,

@@ -10,6 +10,7 @@ from typing import Any
 from tornado_gate.accounts.people import Member, Membership, Team
 from tornado_gate.errors import NotAllowed, NotFound
 from tornado_gate.server.console.admin_base import AdminHandler
+from tornado_gate.server.console.bound_bars import read_bars
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.key_form import AMOUNTS, FIELDS, LIMITS, TOKEN_BUDGETS, parse_form
 from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
@@ -77,6 +78,8 @@ class TeamHandler(AdminHandler):
             personal_keys=translate_labels(PERSONAL_KEYS),
             is_administrator=self.is_administrator,
             bounds=list_bounds(team),
+            bars=await read_bars(self.gate, self.services.database, [team]),
+            bars_are_named=False,
         )
 
 

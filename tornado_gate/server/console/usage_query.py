@@ -20,9 +20,16 @@ DAY: Final = 86400
 RANGES: Final = {"24h": mark("24 hours"), "7d": mark("7 days"), "30d": mark("30 days"), "custom": mark("other days")}
 _DAYS: Final = {"24h": 1, "7d": 7, "30d": 30}
 METRICS: Final = {"requests": "Requests", "tokens": "Tokens", "errors": "Errors", "cost": "Cost"}
-GROUPS: Final = {"model": "model", "key": "key", "team": "team", "status": "status"}
+GROUPS: Final = {
+    "model": "model",
+    "key": "key",
+    "team": "team",
+    "status": "status",
+    "tag": "tag",
+    "end_user": "end user",
+}
 ADMINISTRATORS_GROUPS: Final = {**GROUPS, "user": "user", "provider": "provider"}
-FILTERS: Final = ("model", "status", "tag", "key")
+FILTERS: Final = ("model", "status", "tag", "key", "end_user")
 ADMINISTRATORS_FILTERS: Final = (*FILTERS, "user", "team", "provider")
 FIELDS: Final = ("model", "status", "tag")
 """Filters with a field in the form."""

@@ -10,6 +10,7 @@ from tornado_gate.accounts.people import Membership, Session, User
 from tornado_gate.accounts.texts import make_email_key
 from tornado_gate.server.console.admin_base import ID, AdminHandler
 from tornado_gate.server.console.base import LOGIN, ConsoleHandler
+from tornado_gate.server.console.bound_bars import read_bars
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.key_form import AMOUNTS, FIELDS, LIMITS, TOKEN_BUDGETS, parse_form
 from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
@@ -92,6 +93,8 @@ class UserHandler(AdminHandler):
             roles=translate_labels(ROLES),
             states=translate_labels(STATES),
             now=time.time(),
+            bars=await read_bars(self.gate, self.services.database, [user]),
+            bars_are_named=False,
         )
 
     async def finish_change(self, identity: str, form: Form, result: Any, done: str) -> None:

@@ -22,6 +22,7 @@ from tornado_gate.telemetry.metrics.targets import TargetMetrics
 from tornado_gate.telemetry.metrics.tasks import TaskMetrics
 
 if TYPE_CHECKING:
+    from tornado_gate.telemetry.metrics.alerts import AlertMetrics
     from tornado_gate.telemetry.metrics.bucket import BucketMetrics
     from tornado_gate.telemetry.metrics.state import StateMetrics
 
@@ -45,6 +46,12 @@ class Metrics:
         self.tapes = TapeMetrics(series)
         self.ledger = LedgerMetrics(series, labels)
         self.process = ProcessMetrics(series)
+
+    def add_alert_metrics(self) -> AlertMetrics:
+        """Create the series of alerts. Call it once, in a process whose conf has receivers of alerts."""
+        from tornado_gate.telemetry.metrics.alerts import AlertMetrics
+
+        return AlertMetrics(self._series)
 
     def add_bucket_metrics(self) -> BucketMetrics:
         """Create the series of a bucket for files. Call it once, in a process that has one."""

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007_state"
-down_revision = "0006_video_tasks"
+revision = "0008_state"
+down_revision = "0007_alerts"
 
 
 def upgrade() -> None:
