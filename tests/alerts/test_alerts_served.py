@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -116,14 +117,22 @@ def test_alerts_arrive_once_and_are_resolved(upstream: Upstream, tmp_path: Path)
         }  # fmt: skip
         (budget,) = [event["title"] for event in events if event["kind"] == "budget"]
         assert budget == "The budget of the key 'test' is used to 91 %"
-        metrics = httpx.get(f"{gateway.url}/metrics", trust_env=False).text
+        metrics = wait_for_metric(gateway, 'tornado_gate_alert_messages_total{result="sent",sink="hook"} 3.0')
     finally:
         output = gateway.stop()
     check_requests(upstream.requests)
     assert 'tornado_gate_alerts_total{kind="budget"} 1.0' in metrics
-    assert 'tornado_gate_alert_messages_total{result="sent",sink="hook"} 3.0' in metrics
     assert "a-secret-token" not in output
     assert "sk-of-the-vendor" not in output
+
+
+def wait_for_metric(gateway: Gateway, line: str) -> str:
+    """Return /metrics when it has a line: a message is counted after its receiver has answered."""
+    deadline = time.monotonic() + 20
+    while line not in (metrics := httpx.get(f"{gateway.url}/metrics", trust_env=False).text):
+        assert time.monotonic() < deadline, metrics
+        time.sleep(0.05)
+    return metrics
 
 
 def check_requests(requests: list[RecordedRequest]) -> None:

@@ -69,7 +69,7 @@ class Gate:
         self.overload = Overload(config.limits, metrics.admission.count_shed_request)
         self.readiness = Readiness(self.overload.explain_overload, self.guarding.threads.explain_stuck)
         self._lag = LoopLagMonitor(metrics)
-        self._lag.on_delay = self.overload.note_delay
+        self._lag.on_delay = self._note_delay
         self.snapshot = build(config, host)
         load_default_prices(self.snapshot)
         self.keys = KeyRing(keystore, {})
@@ -129,6 +129,11 @@ class Gate:
         self.health.apply(config.circuits, targets.providers)
         self.metrics.set_known_names(models=list(config.models), providers=list(config.providers))
         self.host.watchdog.limit_seconds = config.server.hook_seconds
+
+    def _note_delay(self, seconds: float) -> None:
+        """Pass a measured delay of the event loop on, and show the number of open requests."""
+        self.overload.note_delay(seconds)
+        self.metrics.admission.set_open_requests(self.overload.open)
 
     def _close_unused_pools(self, retired: Iterable[Snapshot]) -> None:
         """Close the pools that neither the current snapshot nor a retired one in use needs."""
