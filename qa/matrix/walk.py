@@ -74,6 +74,9 @@ class Recollection:
     async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
         return {name: self.values[name] for name in names if name in self.values}
 
+    async def find_many(self, names: Iterable[str]) -> dict[str, Any]:
+        return await self.get_many(names)
+
     async def put(self, name: str, value: Any, seconds: float) -> None:
         self.values[name] = value
 

@@ -132,6 +132,12 @@ TOP = [
     ("dialect: french", "dialect", "must be 'contract', 'vendor' or 'auto', not 'french'"),
     ("tasks: {store: redis}", "tasks.store", "must be 'file' or 'database', not 'redis'"),
     ("tasks: {store: database}", "tasks.store", NEEDS_POSTGRESQL),
+    ("state: {store: valkey}", "state.store", "must be 'file' or 'database', not 'valkey'"),
+    (
+        "state: {store: database}",
+        "state.store",
+        NEEDS_POSTGRESQL.replace("file store has the tasks", "files have the state"),
+    ),
     ("media: {store: http://h/b}", "media.store", A_BUCKET),
     ("media: {store: 's3://k:s@b'}", "media.store", A_BUCKET),
     ("media: {store: s3://bucket, endpoint: host}", "media.endpoint", AN_ADDRESS),

@@ -51,6 +51,7 @@ TABLES: Final[Mapping[str, tuple[type[Schema], tuple[type, ...]]]] = {
     "videos": (schema.VideosSchema, (model.VideosConfig,)),
     "videos.bounds": (schema.VideoBoundsSchema, ()),
     "tasks": (schema.TasksSchema, (model.TasksConfig,)),
+    "state": (schema.StateSchema, (model.StateConfig,)),
     "realtime": (schema.RealtimeSchema, (model.RealtimeConfig,)),
     "cors": (schema.CorsSchema, (model.CorsConfig,)),
     "responses": (schema.ResponsesSchema, (ResponseRules,)),

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.reference.kept_tables import fill_tables
 from tornado_gate.telemetry.metrics import Metrics, get_plugin_registry
-from tornado_gate_cache.metrics import get_metrics
+from tornado_gate_cache.metrics import get_metrics, get_store_failures
 
 KIND: Final = "metrics of"
 HEAD: Final = ("metric", "type", "labels", "meaning")
@@ -28,11 +28,13 @@ def _list_core() -> list[tuple[str, ...]]:
     metrics = Metrics()
     metrics.add_bucket_metrics()
     metrics.add_stored_conf_metrics()
+    metrics.add_state_metrics()
     return sorted([*_iterate_series(metrics._series._registry), _RESTARTS])
 
 
 def _list_plugins() -> list[tuple[str, ...]]:
     get_metrics()
+    get_store_failures()
     return sorted(_iterate_series(get_plugin_registry()))
 
 

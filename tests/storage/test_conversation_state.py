@@ -21,41 +21,6 @@ def store(tmp_path: Path) -> MemoryStore:
 
 
 @pytest.mark.gen_test
-async def test_a_value_is_there_for_its_account_only(store: MemoryStore) -> None:
-    ann, bob = SharedMemory(store).get_account_memory("ann"), SharedMemory(store).get_account_memory("bob")
-    await ann.put("name", {"a": [1, None]}, 60)
-    assert await ann.get("name") == {"a": [1, None]}
-    assert await bob.get("name") is None
-    assert await SharedMemory(store).get_account_memory("ann").get("name") == {"a": [1, None]}
-
-
-@pytest.mark.gen_test
-async def test_several_values_come_and_go(store: MemoryStore) -> None:
-    ann = SharedMemory(store).get_account_memory("ann")
-    await ann.put_many({"a": 1, "b": 2}, 60)
-    assert await ann.get_many(["a", "b", "c"]) == {"a": 1, "b": 2}
-    assert await ann.delete("a")
-    assert not await ann.delete("a")
-    assert await ann.get_many(["a", "b"]) == {"b": 2}
-
-
-@pytest.mark.gen_test
-async def test_a_value_expires(store: MemoryStore) -> None:
-    ann = SharedMemory(store).get_account_memory("ann")
-    await ann.put("name", 1, -1)
-    assert await ann.get("name") is None
-    assert await SharedMemory(store).get_account_memory("ann").get("name") is None
-
-
-@pytest.mark.gen_test
-async def test_a_value_too_long_is_not_kept(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation_state, "LONGEST_VALUE", 10)
-    ann = SharedMemory(store).get_account_memory("ann")
-    await ann.put("name", "x" * 20, 60)
-    assert await ann.get("name") is None
-
-
-@pytest.mark.gen_test
 async def test_neither_the_cache_nor_the_file_grows_without_bound(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,25 +35,6 @@ async def test_neither_the_cache_nor_the_file_grows_without_bound(
     kept = await fresh.get_many([str(number) for number in range(101)])
     assert len(kept) <= 60
     assert "100" in kept
-
-
-@pytest.mark.gen_test
-async def test_an_account_that_fills_the_file_loses_its_own_values_and_nobody_elses(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conversation_state, "MAX_BYTES", 20_000)
-    monkeypatch.setattr(conversation_state, "WRITES_BETWEEN_PRUNES", 10)
-    monkeypatch.setattr(conversation_state, "CACHED_BYTES", 1)
-    whole = SharedMemory(store)
-    small, greedy = whole.get_account_memory("small"), whole.get_account_memory("greedy")
-    for number in range(5):  # they expire first of all
-        await small.put(f"{number}", "x" * 100, 60)
-    for number in range(300):
-        await greedy.put(f"{number}", "x" * 100, 3600 + number)
-    assert len(await small.get_many([str(number) for number in range(5)])) == 5
-    kept = await greedy.get_many([str(number) for number in range(300)])
-    assert 40 < len(kept) < 140
-    assert "299" in kept, "it loses its own values that expire soonest"
 
 
 @pytest.mark.gen_test
@@ -154,34 +100,6 @@ async def test_a_file_that_is_damaged_is_as_good_as_empty(tmp_path: Path, caplog
 
 
 @pytest.mark.gen_test
-async def test_a_group_is_read_whole_in_the_order_of_its_names(store: MemoryStore) -> None:
-    ann, bob = SharedMemory(store).get_account_memory("ann"), SharedMemory(store).get_account_memory("bob")
-    assert await ann.extend_group("g", {"g": "head", "g:2": 2, "g:1": 1}, 60, new=True)
-    await ann.put_many({"g;": "no member", "gh": "no member", "f": "no member"}, 60)
-    group = await ann.read_group("g")
-    assert list(group.values.items()) == [("g", "head"), ("g:1", 1), ("g:2", 2)]
-    assert group.size > 0
-    assert await bob.read_group("g") == ({}, 0)
-    assert await ann.delete_group("g")
-    assert not await ann.delete_group("g")
-    assert await ann.read_group("g") == ({}, 0)
-    assert await ann.get_many(["g;", "gh", "f"]) == {"g;": "no member", "gh": "no member", "f": "no member"}
-
-
-@pytest.mark.gen_test
-async def test_a_group_is_extended_only_where_it_exists(store: MemoryStore) -> None:
-    ann, bob = SharedMemory(store).get_account_memory("ann"), SharedMemory(store).get_account_memory("bob")
-    assert not await ann.extend_group("g", {"g:1": 1}, 60)
-    assert await ann.extend_group("g", {"g": "head"}, 60, new=True)
-    assert not await bob.extend_group("g", {"g:1": 1}, 60)
-    assert await ann.extend_group("g", {"g:1": 1}, 60)
-    assert (await SharedMemory(store).get_account_memory("ann").read_group("g")).values == {"g": "head", "g:1": 1}
-    assert await ann.extend_group("g", {}, -1)
-    assert await ann.read_group("g") == ({}, 0)
-    assert not await ann.extend_group("g", {"g:2": 2}, 60)
-
-
-@pytest.mark.gen_test
 async def test_all_of_a_group_expires_when_its_newest_value_does(store: MemoryStore) -> None:
     ann = SharedMemory(store).get_account_memory("ann")
     await ann.extend_group("g", {"g": "head", "g:1": 1}, 1000, new=True)
@@ -189,23 +107,6 @@ async def test_all_of_a_group_expires_when_its_newest_value_does(store: MemorySt
     with store._file.use_connection() as connection:
         (expiries,) = connection.execute("SELECT COUNT(DISTINCT expires) FROM memory").fetchone()
     assert expiries == 1
-
-
-@pytest.mark.gen_test
-async def test_a_full_file_takes_a_group_from_its_head_on(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So a group never loses a part while the rest can be read."""
-    monkeypatch.setattr(conversation_state, "WRITES_BETWEEN_PRUNES", 1)
-    greedy, small = SharedMemory(store).get_account_memory("greedy"), SharedMemory(store).get_account_memory("small")
-    await small.extend_group("s", {"s": "head", "s:1": "x" * 100}, 60, new=True)
-    await greedy.extend_group("g", {"g": "head", **{f"g:{n}": "x" * 1000 for n in range(10)}}, 60, new=True)
-    held = (await greedy.read_group("g")).size
-    monkeypatch.setattr(conversation_state, "MAX_BYTES", held)
-    monkeypatch.setattr(conversation_state, "WRITES_BETWEEN_PRUNES", 2)
-    for number in range(3):
-        await greedy.extend_group(f"h{number}", {f"h{number}": "head"}, 120, new=True)
-    assert "g" not in (await greedy.read_group("g")).values
-    assert not await greedy.extend_group("g", {"g:11": 1}, 60)
-    assert list((await small.read_group("s")).values) == ["s", "s:1"]
 
 
 @pytest.mark.gen_test

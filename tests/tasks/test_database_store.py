@@ -16,9 +16,10 @@ from tornado.ioloop import IOLoop
 from tests.support.databases import empty
 from tests.support.postgres import PostgresServer
 from tests.tasks.test_store_contract import IMAGE, a_task, end, is_gone, leased, pieces, waiting
+from tornado_gate.database import calls
 from tornado_gate.database.engine import Database
 from tornado_gate.storage.files import MediaUnavailable
-from tornado_gate.tasks import database_calls, database_holder, database_leases, record
+from tornado_gate.tasks import database_holder, database_leases, record
 from tornado_gate.tasks.database_leases import Claim
 from tornado_gate.tasks.database_store import DatabaseTaskStore
 from tornado_gate.tasks.queues import TaskQueues
@@ -34,7 +35,7 @@ MakeStore = Callable[[], DatabaseTaskStore]
 def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_holder, "LEASE_SECONDS", LEASE)
     monkeypatch.setattr(database_holder, "RENEWAL_SECONDS", 0.05)
-    monkeypatch.setattr(database_calls, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(calls, "RETRY_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -295,7 +296,7 @@ async def test_a_change_that_has_begun_is_stored_before_its_lease_is_released(
 async def test_a_database_that_does_not_respond_is_an_error_in_time(
     make_store: MakeStore, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database_calls, "CALL_SECONDS", 0.3)
+    monkeypatch.setattr(calls, "CALL_SECONDS", 0.3)
     store = make_store()
     await store.count_active("acme")
     with psycopg.connect(address) as connection:

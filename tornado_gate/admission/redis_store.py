@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from tornado_gate.admission.bounds import OPEN, PERIOD_NAMES, PERIODS
 from tornado_gate.admission.store import Level, Outcome, StoreUnavailable
+from tornado_gate.codec.valkey_addresses import make_library_address
 from tornado_gate.errors import ConfigError
 from tornado_gate.ledger.spending import Period, Used, find_period
 from tornado_gate.types import Bound
@@ -70,10 +71,8 @@ class RedisStore:
     name = "redis"
 
     def __init__(self, address: str) -> None:
-        scheme, colon, rest = address.partition("://")
-        scheme = {"valkey": "redis", "valkeys": "rediss"}.get(scheme, scheme)
         self._redis = client.Redis.from_url(
-            scheme + colon + rest,
+            make_library_address(address),
             protocol=2,  # without the round trips of a greeting
             socket_timeout=TIMEOUT_SECONDS * 2,
             socket_connect_timeout=TIMEOUT_SECONDS * 2,

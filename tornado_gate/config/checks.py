@@ -111,7 +111,7 @@ def find_faults(data: Data, broken: Set[KeyPath]) -> Iterator[Fault]:
 
 def _is_consequence(path: KeyPath, broken: Set[KeyPath]) -> bool:
     """Return whether a name is unknown or missing only because the section that defines it has a fault."""
-    if path[0] == "tasks":
+    if path[0] in _STORES:
         return ("database",) in broken
     if path[0] == "models" and path[-1] == "provider":
         return ("providers",) in broken or (*path[:2], "targets") in broken
@@ -132,7 +132,7 @@ def _find_cross_key_faults(data: Data) -> Iterator[Fault]:
     yield from _find_default_faults(data.get("defaults") or {}, models)
     yield from _find_port_faults(data.get("server") or {})
     yield from _find_media_faults(data.get("media") or {})
-    yield from _find_task_faults(data)
+    yield from _find_store_faults(data)
 
 
 def _find_target_faults(name: str, entry: Data, providers: KnownNames) -> Iterator[Fault]:
@@ -272,10 +272,15 @@ def _find_media_faults(media: Data) -> Iterator[Fault]:
                 yield ("media", name), "is for a bucket; set media.store, such as s3://bucket/prefix, or remove the key"
 
 
-def _find_task_faults(data: Data) -> Iterator[Fault]:
-    if (data.get("tasks") or {}).get("store") == "database" and not data.get("database"):
-        yield (
-            ("tasks", "store"),
-            "needs a PostgreSQL database, which all nodes share: set database: postgresql://…, or remove this key, because "
-            "the file store has the tasks of one machine",
-        )
+_STORES = {"tasks": "the file store has the tasks of one machine", "state": "the files have the state of one machine"}
+"""The sections whose `store` may be the database, and why it is needed."""
+
+
+def _find_store_faults(data: Data) -> Iterator[Fault]:
+    for section, reason in _STORES.items():
+        if (data.get(section) or {}).get("store") == "database" and not data.get("database"):
+            yield (
+                (section, "store"),
+                "needs a PostgreSQL database, which all nodes share: set database: postgresql://…, or remove this key, "
+                f"because {reason}",
+            )

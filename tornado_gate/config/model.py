@@ -364,6 +364,12 @@ class TasksConfig(Value, frozen=True, kw_only=True):
     store: Literal["file", "database"] = "file"
 
 
+class StateConfig(Value, frozen=True, kw_only=True):
+    """Where short-lived state is: in files in the data directory, or in the database that all nodes share."""
+
+    store: Literal["file", "database"] = "file"
+
+
 class RealtimeConfig(Value, frozen=True, kw_only=True):
     """Realtime sessions: open sessions per key and per account, client secrets of an account that have not expired,
     duration of a session, messages per second from a caller (excess messages wait), size of a message. `origins` are the web
@@ -510,6 +516,7 @@ class Config(Value, frozen=True, kw_only=True):
     media: MediaConfig = MediaConfig()
     videos: VideosConfig = VideosConfig()
     tasks: TasksConfig = TasksConfig()
+    state: StateConfig = StateConfig()
     realtime: RealtimeConfig = RealtimeConfig()
     responses: ResponseRules = ResponseRules()
     fetch: FetchRules = FetchRules()

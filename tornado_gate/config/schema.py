@@ -12,6 +12,7 @@ from marshmallow import INCLUDE, Schema, ValidationError, fields
 from marshmallow.types import UnknownOption
 
 from tornado_gate.codec.networks import parse_network
+from tornado_gate.codec.valkey_addresses import is_valkey_address
 from tornado_gate.config import values
 from tornado_gate.config.alert_keys import AlertsSchema
 from tornado_gate.config.faults import Fault, KeyPath, did_you_mean, flatten_messages
@@ -167,8 +168,7 @@ def check_database(address: str) -> None:
 
 def check_limits_store(address: str) -> None:
     """Check the address of a Redis or Valkey; empty: the counters of this machine. Messages do not show it."""
-    known = ("redis://", "rediss://", "valkey://", "valkeys://", "unix://")
-    if address and not address.startswith(known):
+    if address and not is_valkey_address(address):
         raise ValidationError(
             "must be an address such as redis://host:6379/0 or valkey://host:6379; leave it out to count on this machine"
         )
@@ -456,6 +456,10 @@ class TasksSchema(Schema):
     store = String(choices=("file", "database"))
 
 
+class StateSchema(Schema):
+    store = String(choices=("file", "database"))
+
+
 class RealtimeSchema(Schema):
     sessions_per_key = Integer(least=1)
     sessions_per_account = Integer(least=1)
@@ -518,6 +522,7 @@ class FileSchema(Schema):
     media = Section(MediaSchema)
     videos = Section(VideosSchema)
     tasks = Section(TasksSchema, example="{store: database}")
+    state = Section(StateSchema, example="{store: database}")
     realtime = Section(RealtimeSchema)
     responses = Section(ResponsesSchema)
     fetch = Section(FetchSchema)

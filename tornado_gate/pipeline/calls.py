@@ -11,7 +11,7 @@ from tornado_gate.config.model import Config
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.http.fetch.fetcher import RequestFetcher
 from tornado_gate.http.upstream import Pool
-from tornado_gate.storage.conversation_state import SharedMemory
+from tornado_gate.storage.conversation_state import StateStore
 from tornado_gate.storage.files import MediaStore, SignedFileStore
 from tornado_gate.types import Call, Caller, Charge, Meter, Progress, ResponseAdditions, Target, WireRequest
 from tornado_gate.types.call import LazyExitStack, Memory, UrlFetcher
@@ -55,7 +55,7 @@ class CallerServices(NamedTuple):
 class Calls:
     """A factory for the calls of requests. It adds the services of the process that their hooks may use."""
 
-    def __init__(self, memory: SharedMemory, fetcher: Fetcher, media: MediaStore) -> None:
+    def __init__(self, memory: StateStore, fetcher: Fetcher, media: MediaStore) -> None:
         self._memory = memory
         self._fetcher = fetcher
         self._media = media

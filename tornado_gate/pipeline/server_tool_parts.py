@@ -88,7 +88,7 @@ async def restore_parts(call: Call, request: Request) -> Request:
         for part in message.parts
         if isinstance(part, VendorPart) and part.server is not None and part.server.kind in kinds
     ]
-    known = await call.memory.get_many(names) if names else {}
+    known = await call.memory.find_many(names) if names else {}
     own = {name: value["parts"] for name, value in known.items() if value["issuer"] == call.target.provider}
     if not own:
         return request

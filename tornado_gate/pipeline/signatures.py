@@ -154,7 +154,7 @@ async def find_issuer(call: Call, request: Request) -> str:
     """Return the provider entry that issued all known signatures of a request, or "" if zero or several entries did."""
     chat = request.chat if isinstance(request, CountTokensRequest) else request
     names = _list_signature_keys(chat) if isinstance(chat, ChatRequest) else []
-    issuers = set((await call.memory.get_many(names)).values()) if names else set()
+    issuers = set((await call.memory.find_many(names)).values()) if names else set()
     return issuers.pop() if len(issuers) == 1 else ""
 
 
@@ -164,13 +164,13 @@ async def has_foreign_signatures(call: Call, request: Request) -> bool:
     if not isinstance(chat, ChatRequest):
         return False
     names = _list_signature_keys(chat)
-    known = await call.memory.get_many(names) if names else {}
+    known = await call.memory.find_many(names) if names else {}
     return any(issuer != call.target.provider for issuer in known.values())
 
 
 async def _restore_chat(call: Call, request: ChatRequest, signatures: bool) -> ChatRequest:
     names = _list_memory_keys(request) if signatures else []
-    known = await call.memory.get_many(names) if names else {}
+    known = await call.memory.find_many(names) if names else {}
     return await call.run(_restore_messages, call, request, known)
 
 

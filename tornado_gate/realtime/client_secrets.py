@@ -6,9 +6,7 @@ created it: revoking that key also revokes its client secrets, and their session
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import logging
 import secrets
 import time
 from collections.abc import Mapping
@@ -16,11 +14,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tornado_gate.errors import InvalidField, RateLimited, Unavailable
-from tornado_gate.storage.client_secrets import ClientSecretFileError, ClientSecretStore
+from tornado_gate.errors import InvalidField, RateLimited
+from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.types import ClientSecret, ClientSecretRequest
-
-log = logging.getLogger(__name__)
 
 SECRET_PREFIX = "ek_"
 LONGEST_SESSION = 128 * 1024
@@ -45,12 +41,12 @@ class ClientSecrets:
         self._store = store
         self.limit = limit
 
-    def close(self) -> None:
-        """Close the file, which the next call opens again. Blocks on the disk."""
-        self._store.close()
+    async def close(self) -> None:
+        """Close the store, which the next call opens again."""
+        await self._store.close()
 
     async def make(self, request: ClientSecretRequest, account: str, key_digest: bytes) -> ClientSecret:
-        """Create a client secret for the key with this digest. Raises InvalidField, RateLimited, Unavailable."""
+        """Create a client secret for the key with this digest. Raises InvalidField, RateLimited."""
         value = SECRET_PREFIX + secrets.token_urlsafe(32)
         claims = orjson.dumps({"key": key_digest.hex(), "model": request.model, "session": dict(request.session)})
         if len(claims) > LONGEST_SESSION:
@@ -59,21 +55,14 @@ class ClientSecrets:
             )
             raise InvalidField("session", message)
         expires = int(time.time()) + request.seconds
-        try:
-            added = await asyncio.to_thread(self._store.add, _hash_value(value), account, claims, expires, self.limit)
-        except ClientSecretFileError as error:
-            raise _unavailable_error(error) from error
-        if not added:
+        if not await self._store.add(_hash_value(value), account, claims, expires, self.limit):
             message = f"This account has reached its limit of {self.limit} client secrets. Wait until one has expired."
             raise RateLimited(message, retry_after=30, code="too_many_client_secrets")
         return ClientSecret(value=value, expires_at=expires, model=request.model, session=request.session)
 
     async def find_claims(self, value: str) -> ClientSecretClaims | None:
         """Return the claims of a client secret; None if it does not exist or has expired. Raises Unavailable."""
-        try:
-            record = await asyncio.to_thread(self._store.find_secret, _hash_value(value))
-        except ClientSecretFileError as error:
-            raise _unavailable_error(error) from error
+        record = await self._store.find_secret(_hash_value(value))
         if record is None:
             return None
         claims = orjson.loads(record)
@@ -82,8 +71,3 @@ class ClientSecrets:
 
 def _hash_value(value: str) -> str:
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _unavailable_error(error: ClientSecretFileError) -> Unavailable:
-    log.error("client secrets cannot be stored or checked: %s", error)
-    return Unavailable("Client secrets are unavailable: the gateway cannot use its storage. Try again later.")

@@ -63,8 +63,7 @@ from tornado_gate.server.handlers.status import (
 from tornado_gate.server.openapi.description import ApiDescription, DescriptionHandler
 from tornado_gate.server.process.configuration_state import ConfigurationState
 from tornado_gate.server.services import FileSweeper, Services
-from tornado_gate.storage.client_secrets import ClientSecretStore
-from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
+from tornado_gate.server.state_stores import make_state_stores
 from tornado_gate.storage.files import MediaStore
 from tornado_gate.storage.media_stores import BucketReports, open_media_stores
 from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
@@ -302,7 +301,7 @@ def make_services(
     """
     data_dir = config.server.data_dir
     gate = Gate(config, host, keystore, metrics)
-    memory = SharedMemory(MemoryStore(data_dir))
+    state = make_state_stores(config, metrics)
     media, videos = open_media_stores(config, media_secret, _make_bucket_reports(config, metrics))
     fetcher = StoredFileFetcher(media)
     fetcher.memory.report = partial(metrics.admission.set_shared, "fetched_files")
@@ -311,11 +310,11 @@ def make_services(
     tapes = Tapes(data_dir, metrics.tapes)
     services = Services(
         gate=gate,
-        calls=Calls(memory, fetcher, media),
+        calls=Calls(state.memory, fetcher, media),
         database=keystore.database,
         identity_provider=IdentityProvider(),
         accounts=Accounts(keystore.database, session_seconds=config.console.session_seconds),
-        memory=memory,
+        memory=state.memory,
         fetcher=fetcher,
         bodies=BodyBudget(
             config.limits.bodies_bytes, "limits.bodies_bytes", partial(metrics.admission.set_bodies, "memory")
@@ -327,7 +326,7 @@ def make_services(
         rates=BodyRates(config.limits.body_bytes_per_second),
         media=media,
         tasks=tasks,
-        secrets=ClientSecrets(ClientSecretStore(data_dir), config.realtime.client_secrets_per_account),
+        secrets=ClientSecrets(state.secrets, config.realtime.client_secrets_per_account),
         sessions=OpenSessions(gate),
         sweeper=FileSweeper((media, tasks.files, tapes)),
         tapes=tapes,

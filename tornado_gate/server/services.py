@@ -26,7 +26,7 @@ from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
 from tornado_gate.server.alerting import Alerting
 from tornado_gate.server.process.configuration_state import ConfigurationState
-from tornado_gate.storage.conversation_state import SharedMemory
+from tornado_gate.storage.conversation_state import StateStore
 from tornado_gate.storage.files import MediaStore
 from tornado_gate.tapes.tapes import Tapes
 from tornado_gate.tasks.service import TaskService
@@ -99,7 +99,7 @@ class Services(Value, frozen=True, kw_only=True):
     database: Database
     accounts: Accounts
     identity_provider: IdentityProvider
-    memory: SharedMemory
+    memory: StateStore
     fetcher: Fetcher
     bodies: BodyBudget
     forms: BodyBudget
@@ -137,8 +137,8 @@ class Services(Value, frozen=True, kw_only=True):
             await self.control.close()
         await self.gate.close()
         self.accounts.close()
-        for file in (self.memory, self.secrets):
-            await asyncio.to_thread(file.close)
+        await self.memory.close()
+        await self.secrets.close()
 
     def close_sessions(self) -> None:
         """Open no new WebSocket sessions, and close the open ones, which do not end by themselves."""

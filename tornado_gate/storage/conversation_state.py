@@ -8,6 +8,8 @@ of the file fails no request: it is logged, and the value counts as missing.
 A group of values, such as a conversation with its items, has a head and members, whose names begin with the name of the
 head and a colon. It is read and extended as a whole. It is not cached, because processes change it. It expires and is
 evicted from its head on, so that no group loses a part. If a group cannot be read or written, the request fails.
+
+With `state: {store: database}` all nodes share the values in PostgreSQL (`tornado_gate.database.state_values`).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 from cachetools import LRUCache
@@ -191,16 +193,55 @@ class _Cached(NamedTuple):
     size: int
 
 
+class StateStore(Protocol):
+    """The values of all accounts; one object per process. The methods are those of `call.memory`, with the account.
+
+    The methods of groups raise Unavailable when the store cannot be used.
+    """
+
+    async def close(self) -> None:
+        """Close the file or the connections. The next call opens them again."""
+
+    def get_account_memory(self, account: str) -> AccountMemory:
+        """Return the part of one account."""
+
+    async def get(self, account: str, names: Iterable[str]) -> dict[str, Any]:
+        """Return the existing values of these names. Raises Unavailable if they are in the database and it is away."""
+
+    async def find(self, account: str, names: Iterable[str]) -> dict[str, Any]:
+        """Return the existing values of these names; none if the store cannot be used."""
+
+    async def put(self, account: str, values: Mapping[str, Any], seconds: float) -> None:
+        """Store values. A failure of the store is logged, and fails no request."""
+
+    async def delete(self, account: str, name: str) -> bool:
+        """Delete a value. Returns False if it does not exist."""
+
+    async def read_group(self, account: str, head: str) -> ValueGroup:
+        """Return a group of values, as all processes have stored it."""
+
+    async def extend_group(self, account: str, head: str, values: Mapping[str, Any], seconds: float, new: bool) -> bool:
+        """Store values of a group. Returns False for a group without its head, unless it is `new`."""
+
+    async def delete_group(self, account: str, head: str) -> bool:
+        """Delete a group. Returns False if it does not exist."""
+
+
+def encode_values(values: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return the values as JSON, without those that are longer than LONGEST_VALUE."""
+    raw = {name: orjson.dumps(value) for name, value in values.items() if not exceeds(value, LONGEST_VALUE)}
+    return {name: value for name, value in raw.items() if len(value) <= LONGEST_VALUE}
+
+
 class SharedMemory:
-    """The async interface; one per process. `get_account_memory` returns the part of one account."""
+    """The `StateStore` of one machine: the file, and a cache of this process."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
         self._cache: LRUCache[tuple[str, str], _Cached] = LRUCache(CACHED_BYTES, lambda cached: cached.size)
 
-    def close(self) -> None:
-        """Close the file, which the next call opens again. Blocks on the disk."""
-        self._store.close()
+    async def close(self) -> None:
+        await asyncio.to_thread(self._store.close)
 
     def get_account_memory(self, account: str) -> AccountMemory:
         return AccountMemory(self, account)
@@ -221,9 +262,10 @@ class SharedMemory:
                 log.warning("could not read conversation state: %s", error)
         return {name: orjson.loads(value) for name, value in values.items()}
 
+    find = get
+
     async def put(self, account: str, values: Mapping[str, Any], seconds: float) -> None:
-        raw = {name: orjson.dumps(value) for name, value in values.items() if not exceeds(value, LONGEST_VALUE)}
-        raw = {name: value for name, value in raw.items() if len(value) <= LONGEST_VALUE}
+        raw = encode_values(values)
         expires = time.time() + seconds
         for name, value in raw.items():
             self._cache_value(account, name, value, expires)
@@ -277,7 +319,7 @@ class AccountMemory:
 
     __slots__ = ("_account", "_memory")
 
-    def __init__(self, memory: SharedMemory, account: str) -> None:
+    def __init__(self, memory: StateStore, account: str) -> None:
         self._memory = memory
         self._account = account
 
@@ -288,6 +330,10 @@ class AccountMemory:
     async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
         """Return the existing values of these names."""
         return await self._memory.get(self._account, names)
+
+    async def find_many(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the existing values of these names; none if the store cannot be used."""
+        return await self._memory.find(self._account, names)
 
     async def put(self, name: str, value: Any, seconds: float) -> None:
         """Store a JSON value for `seconds`; a value above 8 MiB is not stored."""

@@ -17,9 +17,9 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from tornado_gate.database.calls import CALL_SECONDS, DatabaseCalls
 from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks import database_leases as rows
-from tornado_gate.tasks.database_calls import CALL_SECONDS, DatabaseCalls
 from tornado_gate.tasks.database_leases import Claim, Renewal, SlotRow
 from tornado_gate.tasks.store import LeaseLost, Turn, WaitingTasks
 

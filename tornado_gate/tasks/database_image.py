@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from tornado_gate.database.calls import DatabaseCalls
 from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks import database_rows as rows
-from tornado_gate.tasks.database_calls import DatabaseCalls
 from tornado_gate.types.value import Value
 
 CHUNK_BYTES = 256 * 1024

@@ -5,7 +5,6 @@ The functions are synchronous. Each runs in a transaction of its caller, on a Po
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -14,6 +13,7 @@ from sqlalchemy import delete, exists, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from tornado_gate.database.clock import CLOCK, read_clock
+from tornado_gate.database.shared_rows import hash_name, to_lock_number
 from tornado_gate.database.task_tables import video_images, video_tasks, video_turns
 from tornado_gate.errors import NotFound
 from tornado_gate.storage.files import MediaUnavailable
@@ -43,16 +43,6 @@ MAX_TURNS = 1000
 """The number of turns of a provider that are stored. An account with an older turn counts as an account without a turn."""
 _ACCOUNT_LOCK = 7_238_412
 """The first number of the advisory locks of accounts: any constant that no other program uses in the same database."""
-
-
-def hash_name(name: str) -> bytes:
-    """Return the SHA-256 of the name of an account. Its first bytes are the `compute_digest` of the name."""
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
-
-
-def to_lock_number(digest: bytes) -> int:
-    """Return the second number of an advisory lock."""
-    return int.from_bytes(digest[:4], "big", signed=True)
 
 
 def parse_record(task_id: str, data: bytes) -> TaskRecord:

@@ -13,10 +13,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
+from tornado_gate.database.calls import DatabaseCalls
 from tornado_gate.database.clock import read_clock
 from tornado_gate.database.engine import Database
+from tornado_gate.storage.files import MediaUnavailable
 from tornado_gate.tasks import database_rows as rows
-from tornado_gate.tasks.database_calls import DatabaseCalls
 from tornado_gate.tasks.database_holder import DatabaseLease, DatabaseSlot, Holder
 from tornado_gate.tasks.database_image import DatabaseImage, store_image
 from tornado_gate.tasks.record import ID, TaskRecord, UniqueTimes
@@ -45,7 +46,7 @@ class DatabaseTaskStore:
     is_shared = True
 
     def __init__(self, database: Database) -> None:
-        self._calls = DatabaseCalls(database)
+        self._calls = DatabaseCalls(database, "video tasks", database_away_error)
         self._holder = Holder(self._calls)
         self._times = UniqueTimes()
 
@@ -203,3 +204,10 @@ def _check_id(task_id: str) -> str:
     if not ID.fullmatch(task_id):
         raise task_not_found_error()
     return task_id
+
+
+def database_away_error() -> MediaUnavailable:
+    message = (
+        "The database of video tasks cannot be used now. Try again later, with the same Idempotency-Key if you set one."
+    )
+    return MediaUnavailable(message, code="task_database_unavailable", headers={"Retry-After": "5"})

@@ -10,8 +10,8 @@ from sqlalchemy.engine import Connection
 
 from tornado_gate.database.clock import CLOCK
 from tornado_gate.database.engine import Database, DatabaseError
+from tornado_gate.database.shared_rows import hash_name, to_lock_number
 from tornado_gate.database.task_tables import webhook_secrets
-from tornado_gate.tasks.database_rows import hash_name, to_lock_number
 from tornado_gate.tasks.webhook_secrets import (
     MAX_SECRETS,
     ROTATION_SECONDS,

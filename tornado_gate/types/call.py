@@ -99,10 +99,16 @@ class Memory(Protocol):
     """A store of JSON values that outlives a request: private to the caller's account, with eviction and expiry."""
 
     async def get(self, name: str) -> Any | None:
-        """Return the value; None if it does not exist, has expired or was evicted."""
+        """Return the value; None if it does not exist, has expired or was evicted.
+
+        Raises Unavailable if conf has the store in the database and the database is away; so does `get_many`.
+        """
 
     async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
         """Return the values that exist, by name."""
+
+    async def find_many(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the values that exist, by name; none if the store cannot be used. For values that a request can do without."""
 
     async def put(self, name: str, value: Any, seconds: float) -> None:
         """Store a JSON value for `seconds`. Values above 8 MiB are not stored."""
@@ -195,6 +201,9 @@ class NullMemory:
         return None
 
     async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
+        return {}
+
+    async def find_many(self, names: Iterable[str]) -> dict[str, Any]:
         return {}
 
     async def put(self, name: str, value: Any, seconds: float) -> None:

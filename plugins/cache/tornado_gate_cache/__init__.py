@@ -1,4 +1,4 @@
-"""An exact cache around `call_upstream`. It responds from memory to a request that equals an earlier one.
+"""An exact cache around `call_upstream`. It responds to a request that equals an earlier one, from memory or a shared store.
 
 The cache stores the upstream's response to one outgoing request, so that both lanes and all wire formats use it in the
 same way: a hit passes the same translation as the upstream's own response. A response is stored when its request has
@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Coroutine, Generator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 from tornado_gate import PluginEntry, plugin_impl, provider_impl
@@ -23,6 +23,9 @@ from tornado_gate_cache.metrics import get_metrics
 from tornado_gate_cache.recording import Recording, RecordStep
 from tornado_gate_cache.settings import CacheSettings, read_settings
 from tornado_gate_cache.store import Answer, AnswerStore
+
+if TYPE_CHECKING:
+    from tornado_gate_cache.shared_store import SharedAnswerStore
 
 HEADER: Final = "x-gate-cache"
 NO_CACHE: Final = "no-cache"
@@ -37,11 +40,27 @@ _stores: WeakValueDictionary[str, AnswerStore] = WeakValueDictionary()
 
 
 def _find_store(settings: CacheSettings) -> AnswerStore:
-    name = repr(settings)
+    name = f"{settings!r} {settings.store}"  # `repr` masks a value of the environment
     store = _stores.get(name)
     if store is None:
         store = AnswerStore(settings.max_bytes, settings.max_entries, settings.keep_seconds, time.monotonic)
         _stores[name] = store
+    return store
+
+
+_shared_stores: WeakValueDictionary[str, SharedAnswerStore] = WeakValueDictionary()
+"""The same for stores in Redis or Valkey."""
+
+
+def _find_shared_store(settings: CacheSettings) -> SharedAnswerStore | None:
+    if not settings.store:
+        return None
+    from tornado_gate_cache.shared_store import SharedAnswerStore
+
+    name = f"{settings.store} {settings.keep_seconds} {settings.max_bytes}"
+    store = _shared_stores.get(name)
+    if store is None:
+        _shared_stores[name] = store = SharedAnswerStore(settings.store, settings.keep_seconds, settings.max_bytes)
     return store
 
 
@@ -51,6 +70,7 @@ class Cache:
     def __init__(self, settings: CacheSettings | None = None) -> None:
         self._settings = settings or CacheSettings()
         self._store = _find_store(self._settings)
+        self._shared_store = _find_shared_store(self._settings)
 
     @plugin_impl
     def configure_plugin(self, entry: PluginEntry) -> Cache:
@@ -91,10 +111,15 @@ class Cache:
             if key is None:
                 _report_result(call, "bypass")
                 return await pending
-            answer = None if NO_CACHE in wishes else self._store.find(call.caller.account, key)
+            if NO_CACHE in wishes:
+                answer = None
+            elif self._shared_store is not None:
+                answer = await self._shared_store.find(call.caller.account, key)
+            else:
+                answer = self._store.find(call.caller.account, key)
             if answer is not None:
                 call.progress.record_cache(is_hit=True)
-                _report_result(call, "hit", self._store.now - answer.stored)
+                _report_result(call, "hit", max(0.0, (self._shared_store or self._store).now - answer.stored))
                 return _make_response(call, answer)
             call.progress.record_cache(is_hit=False)
             _report_result(call, "miss")
@@ -107,7 +132,7 @@ class Cache:
         if incoming.status != 200 or incoming.context is not None:
             return incoming
         headers = {name: value for name, value in incoming.headers.items() if name not in UNSTORED_HEADERS}
-        recording = Recording(self._store, call, key, headers, self._settings.answer_bytes)
+        recording = Recording(self._store, call, key, headers, self._settings.answer_bytes, self._shared_store)
         call.when_ended(recording.end)
         if isinstance(incoming.chunks, BufferedBody):
             recording.add([incoming.chunks.data])

@@ -37,3 +37,15 @@ def get_metrics() -> CacheMetrics:
         ),
         Gauge("tornado_gate_cache_entries", "Answers in the cache.", registry=registry, multiprocess_mode="livesum"),
     )
+
+
+@lru_cache(1)
+def get_store_failures() -> Counter:
+    """Return the series of a store in Redis or Valkey. Without one it does not exist."""
+    from prometheus_client import Counter
+
+    return Counter(
+        "tornado_gate_cache_store_failures",
+        "Lookups and answers that the store of the cache (its setting store) has not taken.",
+        registry=get_plugin_registry(),
+    )

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from tornado_gate.streams.stages import Step
 from tornado_gate.types import Call, RequestEnd
 from tornado_gate_cache.metrics import get_metrics
 from tornado_gate_cache.store import Answer, AnswerStore
 
+if TYPE_CHECKING:
+    from tornado_gate_cache.shared_store import SharedAnswerStore
+
 
 class Recording:
-    """The body of one response. The memory of all recordings is bounded; a recording that exceeds a bound is dropped."""
+    """The body of one response. The memory of all recordings is bounded; a recording that exceeds a bound is dropped.
+
+    A complete response goes to `shared_store` if there is one, else to `store`, which also counts the memory.
+    """
 
     def __init__(
-        self, store: AnswerStore, call: Call, key: bytes, headers: Mapping[str, str], answer_bytes: int
+        self,
+        store: AnswerStore,
+        call: Call,
+        key: bytes,
+        headers: Mapping[str, str],
+        answer_bytes: int,
+        shared_store: SharedAnswerStore | None = None,
     ) -> None:
         self._store = store
+        self._shared_store = shared_store
         self._account = call.caller.account
         self._key = key
         self._headers = headers
@@ -40,6 +54,10 @@ class Recording:
         body = self._body
         self._give_up()
         if body is None or ended.outcome != "complete" or ended.call.progress.attempts != self._attempt:
+            return
+        if self._shared_store is not None:
+            answer = Answer(bytes(body), self._headers, self._shared_store.now)
+            self._shared_store.add(self._account, self._key, answer)
             return
         self._store.add(self._account, self._key, Answer(bytes(body), self._headers, self._store.now))
         metrics = get_metrics()

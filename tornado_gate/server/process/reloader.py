@@ -204,10 +204,11 @@ class Reloader:
         if config.media.bucket != bucket:
             changed.append("media.store and the keys of its bucket")
             config = replace(config, media=replace(config.media, bucket=bucket))
-        tasks = self._gate.snapshot.config.tasks
-        if config.tasks != tasks:
-            changed.append("tasks.store")
-            config = replace(config, tasks=tasks)
+        for name in ("tasks", "state"):
+            section = getattr(self._gate.snapshot.config, name)
+            if getattr(config, name) != section:
+                changed.append(f"{name}.store")
+                config = replace(config, **{name: section})
         if changed:
             log.warning("restart the gateway to apply changed settings: %s", ", ".join(changed))
         return replace(config, server=replace(config.server, **kept))

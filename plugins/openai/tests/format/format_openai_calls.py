@@ -30,6 +30,9 @@ class FakeMemory:
     async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
         return {name: await self.get(name) for name in names if name in self.values}
 
+    async def find_many(self, names: Iterable[str]) -> dict[str, Any]:
+        return await self.get_many(names)
+
     async def put(self, name: str, value: Any, seconds: float) -> None:
         self.values[name] = orjson.dumps(value)
         self.seconds[name] = seconds

@@ -1,6 +1,6 @@
-"""Calls of the database of a `DatabaseTaskStore` from the event loop, and their errors.
+"""Calls of the database from the event loop, for state that all nodes share, and their errors.
 
-The store has its own connections and threads, so that a long report does not delay the renewal of leases.
+A store has its own connections and threads, so that a long report does not delay it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ Work = Callable[Concatenate[Connection, Given], Result]
 
 
 class DatabaseCalls:
-    """The calls of one process. Every method raises MediaUnavailable while the database is away.
+    """The calls of one store in one process. Every method raises MediaUnavailable while the database is away.
 
-    `steady_since` is the monotonic time since which all calls were successful, None before the first one.
+    `subject` is a plural for the log, such as "video tasks". `make_error` returns the error for callers. `steady_since` is the
+    monotonic time since which all calls were successful, None before the first one.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, subject: str, make_error: Callable[[], MediaUnavailable]) -> None:
         self._database = database
+        self._subject = subject
+        self._make_error = make_error
         self._connections = asyncio.Semaphore(CONNECTIONS)
         self._unfinished: set[asyncio.Future[Any]] = set()
         self._clock: tuple[float, float] | None = None  # the time of the database, the monotonic time of this process
@@ -78,6 +81,10 @@ class DatabaseCalls:
         async with self._limit_time():
             return await self._run(self._database.write, work, *given, **named)
 
+    async def write_slowly(self, work: Work[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
+        """Return the result of `work` as `write` does, without a time limit. For work that no request waits for."""
+        return await self._run(self._database.write, work, *given, **named)
+
     async def discard(self, work: Work[Given, None], *given: Given.args, **named: Given.kwargs) -> None:
         """Run `work` as `write` does, but ignore an outage: the sweep deletes what is left."""
         with suppress(MediaUnavailable):
@@ -90,7 +97,7 @@ class DatabaseCalls:
         """
         while True:
             try:
-                return await self._run(self._database.write, work, *given, **named)
+                return await self.write_slowly(work, *given, **named)
             except MediaUnavailable:
                 await asyncio.sleep(RETRY_SECONDS)
 
@@ -101,7 +108,7 @@ class DatabaseCalls:
                 yield
         except TimeoutError as error:
             self._note_outage("no response")
-            raise database_away_error() from error
+            raise self._make_error() from error
 
     async def _run(
         self,
@@ -122,10 +129,10 @@ class DatabaseCalls:
             result = await asyncio.shield(call)
         except DatabaseError as error:
             self._note_outage(str(error))
-            raise database_away_error() from error
+            raise self._make_error() from error
         if self.steady_since is None:
             self.steady_since = time.monotonic()
-            log.info("video tasks are stored in the database")
+            log.info("%s are stored in the database", self._subject)
         return result
 
     def _note_finished(self, call: asyncio.Future[Any]) -> None:
@@ -136,12 +143,5 @@ class DatabaseCalls:
 
     def _note_outage(self, cause: str) -> None:
         if self.steady_since is not None:
-            log.error("video tasks cannot be stored, will retry: %s", cause)
+            log.error("%s cannot be stored, will retry: %s", self._subject, cause)
         self.steady_since = None
-
-
-def database_away_error() -> MediaUnavailable:
-    message = (
-        "The database of video tasks cannot be used now. Try again later, with the same Idempotency-Key if you set one."
-    )
-    return MediaUnavailable(message, code="task_database_unavailable", headers={"Retry-After": "5"})
