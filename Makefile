@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test qa fuzz soak chaos coverage lint hooks matrix reference conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
+.PHONY: help install run test qa fuzz soak chaos coverage lint hooks docs matrix reference messages conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -67,19 +67,26 @@ lint: $(STAMPS)/dev ## check style, formatting and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-matrix: $(STAMPS)/dev ## regenerate docs/matrix.md and docs/plugin-support.md: what is supported by format and provider
+docs: $(STAMPS)/dev ## build the documentation site in site/, without a network; a wrong link is an error (DOCS_ARGS=…)
+	SOURCE_DATE_EPOCH=0 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build $(DOCS_ARGS)
+	@echo "Built site/. To read and search it: $(BIN)/python -m http.server --directory site --bind 127.0.0.1 8000"
+
+matrix: $(STAMPS)/dev ## regenerate docs/reference/matrix.md and docs/plugins/plugin-support.md: what is supported by format and provider
 	$(BIN)/python -m qa.matrix
 
-reference: $(STAMPS)/dev ## regenerate docs/hooks.md and docs/types.md: the hooks and types of plugins
+reference: $(STAMPS)/dev ## regenerate the reference in docs/: hooks, types, commands, routes, error codes; tables of conf and metrics
 	$(BIN)/python -m tests.reference
 
-conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/conformance.md
+messages: $(STAMPS)/dev ## bring the catalogues of the console's languages up to date, and say what is not translated
+	$(BIN)/python -m tests.languages
+
+conformance: $(STAMPS)/dev ## run public conformance suites and schemas, write docs/reference/conformance.md
 	$(BIN)/python -m qa.conformance
 
-agents: $(STAMPS)/dev $(AGENTS)/node_modules/.stamp ## install coding agents (1.4 GB), run them, write docs/agents.md (AGENTS_ARGS=…: select runs)
+agents: $(STAMPS)/dev $(AGENTS)/node_modules/.stamp ## install coding agents (1.4 GB), run them, write docs/recipes/agents.md (AGENTS_ARGS=…: select runs)
 	$(BIN)/python -m qa.agents $(AGENTS_ARGS)
 
-screenshots: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## screenshots of the console in docs/screenshots, and docs/console-measures.md
+screenshots: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## screenshots of the console in docs/screenshots, and docs/contributing/console-measures.md
 	$(BIN)/python -m qa.browser.measure
 
 bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with them, write bench/RESULTS.md (BENCH_ARGS=…)
@@ -108,7 +115,7 @@ sign: ## write and sign dist/SHA256SUMS (KEY=a private SSH key)
 	ssh-keygen -Y sign -f $(KEY) -n file dist/SHA256SUMS
 
 clean: ## remove everything that these commands created, except var/
-	rm -rf $(VENV) bench/.peers bench/var $(NODE_TESTS)/node_modules $(AGENTS)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .tox build dist htmlcov .coverage*
+	rm -rf $(VENV) bench/.peers bench/var $(NODE_TESTS)/node_modules $(AGENTS)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .tox build dist site htmlcov .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -rf *.egg-info plugins/*/*.egg-info plugins/*/build
 
@@ -130,7 +137,7 @@ $(STAMPS)/runtime: $(STAMPS)/venv requirements.txt $(SETUPS)
 	@echo "Installed. The command is $(BIN)/tornado-gate"
 	@touch $@
 
-$(STAMPS)/dev: $(STAMPS)/venv requirements.txt requirements-dev.txt $(SETUPS)
+$(STAMPS)/dev: $(STAMPS)/venv requirements.txt requirements-dev.txt requirements-docs.txt $(SETUPS)
 	@echo "Installing the gateway and the test requirements into $(VENV) (2 to 4 minutes) ..."
 	@$(BIN)/python -m pip install -qq -r requirements-dev.txt
 	@touch $(STAMPS)/runtime $@

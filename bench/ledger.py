@@ -1,7 +1,7 @@
 """Times of the questions that the console asks of a ledger with 1,000,000 requests, on SQLite and on a real PostgreSQL.
 
 Usage: python -m bench.ledger [--rows 1000000] [--keys 10000] [--days 30] [--sqlite] [--postgresql]. Inserts the rows in bulk and
-makes their totals by SQL, prints a table for docs/usage.md, and ends with exit code 1 if a question takes more than 300 ms.
+makes their totals by SQL, prints a table for docs/how-to/usage.md, and ends with exit code 1 if a question takes over 300 ms.
 """
 
 from __future__ import annotations

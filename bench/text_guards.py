@@ -2,8 +2,8 @@
 
 Usage: python -m bench.text_guards [--count N]
 
-The guard masks e-mail addresses (`docs/guards.md`). Each case is measured alternately without guards, with a guard whose scope
-does not have the request, and with one and two guards that review it; printed are medians.
+The guard masks e-mail addresses (`docs/how-to/guards.md`). Each case is measured alternately without guards, with a guard whose
+scope does not have the request, and with one and two guards that review it; printed are medians.
 CPU time is that of the gateway's process.
 """
 
@@ -29,7 +29,7 @@ from tests.support.upstream import Answer, Pause, Upstream, answer
 from tests.support.wire_answers import make_answer, make_request
 
 KEY = "bench-client-key-0123456789"
-GUIDE = Path(__file__).parents[1] / "docs" / "guards.md"
+GUIDE = Path(__file__).parents[1] / "docs" / "how-to" / "guards.md"
 CONF = """
 plugins: {{openai: true{guards}}}
 server: {{access_log: false}}

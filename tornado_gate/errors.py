@@ -80,6 +80,11 @@ class GateError(Exception):
         """Return the strings `message`, `type`, `param` and `code`, which every wire format puts into its error body."""
         return {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
 
+    @property
+    def operator_message(self) -> str:
+        """Return the message for an administrator of the gateway."""
+        return self.message
+
 
 def _count_seconds_until(date: str) -> float | None:
     from email.utils import parsedate_to_datetime  # few upstreams send a date
@@ -213,13 +218,30 @@ class NotReviewed(RequestError):
         super().__init__(message, param=f"guard:{guard}")
 
 
+TELL_AN_ADMINISTRATOR: Final = " Tell an administrator of the gateway."
+
+
 class UpstreamError(GateError):
-    """An error: the provider failed; another target may be tried."""
+    """An error: the provider failed; another target may be tried.
+
+    `advice` is for administrators only, who can change the provider entry; the message then leads the caller to them.
+    `hidden_text` is the upstream's own error text where no caller receives it. Request pages show both to administrators.
+    """
 
     status = 502
     type = "upstream_error"
     code = "upstream_error"
     retryable = True
+    hidden_text: str = ""
+
+    def __init__(self, message: str, *, advice: str = "", **rest: Any) -> None:
+        super().__init__(message + TELL_AN_ADMINISTRATOR if advice else message, **rest)
+        self.advice = advice
+
+    @property
+    def operator_message(self) -> str:
+        """Return the message for an administrator, with the advice."""
+        return f"{self.message.removesuffix(TELL_AN_ADMINISTRATOR)} {self.advice}".rstrip()
 
 
 UPSTREAM_CODES: Final = frozenset(

@@ -469,7 +469,7 @@ class GuardSpec:
 
     The core reads the texts where the caller's wire format has them, on both lanes and in streams, and applies the decision: a
     plugin of this kind contains no wire format. Several guards review one after the other, in the order of conf; each sees the
-    texts as the previous guard has left them. `types.texts` has the values; docs/guards.md explains them.
+    texts as the previous guard has left them. `types.texts` has the values; docs/how-to/guards.md explains them.
 
     A review has failed if it raises an exception other than `GateError`, returns anything that is no decision, or takes longer
     than ``review_timeout`` and ``review_timeout_per_mb`` of conf allow. A required guard then refuses the request; any other is

@@ -1,1 +1,4 @@
-"""`make soak` and `make chaos`: mixed traffic whose every answer is checked, against an upstream that fails (docs/testing.md)."""
+"""`make soak` and `make chaos`: mixed traffic whose every answer is checked, against an upstream that fails.
+
+docs/contributing/testing.md describes them.
+"""

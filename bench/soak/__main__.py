@@ -2,7 +2,7 @@
 
 Starts a gateway with several processes and two upstreams, one of which fails on purpose, and sends mixed traffic whose every
 answer is checked. `--chaos` also kills, restarts and reloads. Prints a table, what was injected, and every fault; the exit code
-is 1 if an answer was wrong, mixed or lost, or a request is not in the ledger once. docs/testing.md describes it.
+is 1 if an answer was wrong, mixed or lost, or a request is not in the ledger once. docs/contributing/testing.md describes it.
 """
 
 from __future__ import annotations

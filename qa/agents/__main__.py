@@ -1,4 +1,4 @@
-"""``python -m qa.agents``: run all agents, print a table, write docs/agents.md. Exits with 1 if a run fails.
+"""``python -m qa.agents``: run all agents, print a table, write docs/recipes/agents.md. Exits with 1 if a run fails.
 
 With ``--agents``, ``--upstreams`` or ``--scenarios`` only some are run, and the page is not written.
 """

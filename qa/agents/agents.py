@@ -1,6 +1,6 @@
 """The agents: how each is configured against the gateway, and started without a person.
 
-`files` and `environment` are what docs/agents.md shows to users; `unattended` is added here only: no updates, no telemetry.
+`files` and `environment` are what docs/recipes/agents.md shows; `unattended` is added here only: no updates, no telemetry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes docs/agents.md: the results, and how to configure each agent."""
+"""Writes docs/recipes/agents.md: the results, and how to configure each agent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qa.agents.runs import Outcome
 from qa.agents.scenarios import SCENARIOS
 from qa.agents.site import UPSTREAMS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/agents.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/recipes/agents.md"
 EXAMPLE = Session("http://127.0.0.1:8080", "$GATE_KEY", "MODEL", "…", False, False, "")
 INTRODUCTION = """# Coding agents
 
@@ -63,7 +63,7 @@ NOTES = """## Notes
 
 
 def write_page(outcomes: Sequence[Outcome], probes: Sequence[Probe]) -> None:
-    """Replace docs/agents.md."""
+    """Replace docs/recipes/agents.md."""
     PAGE.write_text("\n".join(_iterate_parts(outcomes, probes)), encoding="utf-8")
 
 

@@ -29,7 +29,9 @@ def list_patterns() -> list[str]:
     """The patterns of the paths of pages: what answers GET, and no file."""
     unimplemented = RequestHandler._unimplemented_method
     pages = list_pages()
-    return [pattern for pattern, page in pages if page.get is not unimplemented and not pattern.endswith(".csv")]
+    return [
+        pattern for pattern, page in pages if page.get is not unimplemented and not pattern.endswith((".csv", ".jsonl"))
+    ]
 
 
 def is_at(page: Page, path: str) -> bool:

@@ -19,6 +19,7 @@ KEY = "a-key-of-the-configuration"
 CONF = f"""\
 plugins:
   local: true      # the demonstration
+  redact: true
   openai: true
 providers:
   local: {{plugin: local}}
@@ -108,7 +109,7 @@ def test_a_failed_request_is_explained(console: Console) -> None:
     row = page.get_by_role("row").filter(has_text="dead-chat")
     while not row.count():  # rows are written in batches
         page.reload()
-    expect(row).to_contain_text("The gateway could not connect to the provider.")
+    expect(row).to_contain_text("The provider 'dead' could not be reached.")
     row.get_by_role("link", name="Explain").click()
     expect(page.get_by_role("status")).to_have_text("Such a request would go to dead, model dead-chat.")
     check_accessibility(page)
@@ -134,3 +135,23 @@ def test_times_are_in_the_browsers_zone_and_in_utc_on_demand(console: Console) -
 def test_without_a_script_times_are_in_utc(console: Console) -> None:
     page = console.open_as_first("/console/audit", timezone_id="Asia/Tokyo", java_script_enabled=False)
     expect(page.locator("main time").first).to_have_text(re.compile(r"\d\d:\d\d:\d\d UTC$"))
+
+
+def test_the_settings_of_a_plugin_are_changed(console: Console) -> None:
+    page = console.open_as_first("/console/plugins")
+    file = console.gateway.folder / "gate.yaml"
+    console.faults.expect("status of 400")
+    page.get_by_role("link", name="Settings of redact").click()
+    settings = page.get_by_label("Settings", exact=True)
+    settings.fill("markk: x")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_contain_text("markk")
+    settings.fill('mark: "[hidden]"')
+    page.get_by_role("button", name="Show the change").click()
+    expect(page.locator("pre.diff")).to_contain_text('+  redact: {on: true, mark: "[hidden]"}')
+    check_accessibility(page)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_have_text("The settings of redact are changed.")
+    assert '  redact: {on: true, mark: "[hidden]"}\n' in file.read_text(encoding="utf-8")
+    go(page, "Audit log")
+    expect(page.get_by_text("changed the settings of a plugin")).to_be_visible()

@@ -54,6 +54,7 @@ def test_from_the_first_visit_to_a_revoked_key(console: Console) -> None:
     assert key not in page.content()
     row = page.get_by_role("row").filter(has_text="my laptop")
     assert key[:10] in row.inner_text()
+    row.get_by_label("Actions for my laptop").click()
     row.get_by_role("button", name="Revoke").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     assert use(console, key) == 200
@@ -110,7 +111,9 @@ def test_a_key_is_made_and_revoked_without_scripts(console: Console) -> None:
     page.get_by_label("Name").fill("without scripts")
     page.get_by_role("button", name="Create key").click()
     key = page.locator("#new-key").inner_text()
-    page.get_by_role("row").filter(has_text="without scripts").get_by_role("button", name="Revoke").click()
+    row = page.get_by_role("row").filter(has_text="without scripts")
+    row.get_by_label("Actions for without scripts").click()
+    row.get_by_role("button", name="Revoke").click()
     assert use(console, key) == 200
     page.get_by_role("button", name="Revoke").click()
     page.get_by_text("The key without scripts is revoked.").wait_for()

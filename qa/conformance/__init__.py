@@ -2,5 +2,5 @@
 
 ``llm_comply`` checks the chat routes, ``autobahn`` the WebSocket code, ``exchanges`` every answer with ``schemas``: the vendors'
 API descriptions and the types of their SDKs. The tests run all three; ``make conformance`` runs them too, and writes
-docs/conformance.md.
+docs/reference/conformance.md.
 """

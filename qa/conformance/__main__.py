@@ -1,4 +1,4 @@
-"""Runs every conformance suite and writes docs/conformance.md: ``python -m qa.conformance``. Fails if a case fails."""
+"""Runs every conformance suite and writes docs/reference/conformance.md: ``python -m qa.conformance``. Fails if a case fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qa.conformance import autobahn, exchanges, llm_comply
 from qa.conformance.schemas import KNOWN, describe_documents
 from tests.support.upstream import Upstream
 
-PAGE = Path(__file__).parent.parent.parent / "docs/conformance.md"
+PAGE = Path(__file__).parent.parent.parent / "docs/reference/conformance.md"
 INTRODUCTION = """# Conformance
 
 Results of suites and schemas that others publish. This page is written by `make conformance`; the tests run the

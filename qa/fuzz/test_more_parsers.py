@@ -1,6 +1,6 @@
 """Readers of what comes from outside that have no property test beside their own tests: any input is read or refused.
 
-docs/testing.md lists the property tests of all parsers.
+docs/contributing/testing.md lists the property tests of all parsers.
 """
 
 from __future__ import annotations

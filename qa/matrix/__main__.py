@@ -1,4 +1,4 @@
-"""``python -m qa.matrix`` regenerates `docs/matrix.md`, `docs/matrix-media.md` and `docs/plugin-support.md`."""
+"""``python -m qa.matrix`` regenerates `docs/reference/matrix*.md` and `docs/plugins/plugin-support.md`."""
 
 from __future__ import annotations
 

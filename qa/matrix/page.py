@@ -1,4 +1,4 @@
-"""Generate the pages `docs/matrix.md` and `docs/matrix-media.md` from the results of the walk."""
+"""Generate the pages `docs/reference/matrix.md` and `docs/reference/matrix-media.md` from the results of the walk."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ and is translated when the gateway hands out addresses: "either" below.
 def pages() -> dict[Path, str]:
     """The text of every page, by its file."""
     return {
-        DOCS / "matrix.md": _page(HEAD, WAYS, _columns(WAYS)),
-        DOCS / "matrix-media.md": _page(MEDIA_HEAD, MEDIA_WAYS, _models(MEDIA_WAYS)),
-        DOCS / "plugin-support.md": plugin_support.make_page(),
+        DOCS / "reference" / "matrix.md": _page(HEAD, WAYS, _columns(WAYS)),
+        DOCS / "reference" / "matrix-media.md": _page(MEDIA_HEAD, MEDIA_WAYS, _models(MEDIA_WAYS)),
+        DOCS / "plugins" / "plugin-support.md": plugin_support.make_page(),
     }
 
 

@@ -119,7 +119,7 @@ def test_if_there_are_too_many_counters_the_longest_unused_windows_are_dropped_a
         assert count_dropped(metrics) == CAPACITY * 3 // 4 - ROOM
         latest = others[-ROOM // 2 :]
         assert [await admit(store, bound) for bound in latest] == [False] * len(latest), "their minutes go on"
-        assert await admit(store, others[0]), "the degraded mode that docs/operations.md states"
+        assert await admit(store, others[0]), "the degraded mode that docs/deployment/limits.md states"
 
     run(tmp_path, monkeypatch, test)
 

@@ -299,7 +299,7 @@ def test_names_are_normalised_and_every_file_has_the_new_name(tmp_path: Path) ->
 
 
 def test_the_guide_shows_what_is_written_and_how_long_it_is() -> None:
-    guide = (ROOT / "docs" / "plugin-commands.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "plugins" / "plugin-commands.md").read_text(encoding="utf-8")
     templates = ROOT / "tornado_gate" / "cli" / "templates"
     compatible = (templates / "openai_compatible" / "tornado_gate_acme.py").read_text(encoding="utf-8")
     assert f"```python\n# tornado_gate_acme.py\n{compatible}```" in guide

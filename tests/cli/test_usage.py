@@ -52,8 +52,24 @@ def test_json_has_the_columns_of_the_admin_api(run: Run) -> None:
     data = json.loads(run("--group-by", "model", "--json").stdout)["data"]
     tokens = {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 7}
     assert data == [
-        {"model": "=cmd()", "requests": 1, "errors": 0, **tokens, "cost_usd": None, "unpriced_requests": 1},
-        {"model": "m", "requests": 2, "errors": 1, **tokens, "cost_usd": 1.50000025, "unpriced_requests": 0},
+        {
+            "model": "=cmd()",
+            "requests": 1,
+            "errors": 0,
+            **tokens,
+            "cost_usd": None,
+            "unpriced_requests": 1,
+            "known_cost_usd": 0.0,
+        },
+        {
+            "model": "m",
+            "requests": 2,
+            "errors": 1,
+            **tokens,
+            "cost_usd": 1.50000025,
+            "unpriced_requests": 0,
+            "known_cost_usd": 1.50000025,
+        },
     ]
 
 

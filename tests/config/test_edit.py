@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tornado_gate.config import source
 from tornado_gate.config.edit import EditRefused, make_lines, set_plugin
+from tornado_gate.config.yaml_edit import Edit, apply_edits
 
 FILE = """\
 # the file of é 😀
@@ -169,3 +170,25 @@ def test_an_edit_changes_one_switch_and_is_idempotent(text: str, name: str, on: 
     assert set_plugin(edited, name, on=on) == edited
     assert len(list_changes(text, edited)) <= 3
     assert "\r\n" not in text or "\n" not in edited.replace("\r\n", "")
+
+
+SHIPPED = "plugins:\n  p: false\nproviders:\n  a: {plugin: p}\n# the end\n"
+PASTED = "plugins:\n  p: true\nproviders:\n  b:\n    plugin: p\nmodels: {m: {provider: b}}\n"
+
+
+@pytest.mark.parametrize(
+    ("edit", "old", "new"),
+    [
+        (Edit(path=("plugins", "p"), value=False), "  p: true\nproviders:\n  b", "  p: false\nproviders:\n  b"),
+        (Edit(path=("providers", "b", "base_url"), value="x"), "    plugin: p\n", "    plugin: p\n    base_url: x\n"),
+        (Edit(path=("providers", "a", "base_url"), value="x"), "{plugin: p}", "{plugin: p, base_url: x}"),
+        (
+            Edit(path=("providers", "b"), value=None, removes=True),
+            "providers:\n  b:\n    plugin: p\n",
+            "providers: {}\n",
+        ),
+    ],
+)
+def test_a_section_that_is_there_twice_is_edited_where_the_entry_is(edit: Edit, old: str, new: str) -> None:
+    text = SHIPPED + PASTED
+    assert apply_edits(text, [edit]) == text.replace(old, new)

@@ -239,3 +239,20 @@ def test_fault_is_one_line_without_control_characters() -> None:
 
 def test_fault_of_built_in_conf_says_so() -> None:
     assert describe([(("server",), "is wrong")], None, {}) == ["built-in conf:1: server: is wrong"]
+
+
+def test_some_sections_may_be_written_again_below(conf: Conf) -> None:
+    text = "plugins: {local: false}\nproviders: {a: {plugin: local}}\nplugins: {local: true}\nproviders:\n  b: {plugin: local}\n"
+    config = conf.load(text + "models: {m: {provider: b}}\nmodels:\n")
+    assert config.plugins["local"]
+    assert set(config.providers) == {"a", "b"}
+    assert config.models["m"].targets[0].provider == "b"
+
+
+def test_an_entry_in_two_of_them_names_both_lines(conf: Conf) -> None:
+    text = "plugins: {local: true}\nproviders: {a: {plugin: local}}\nproviders:\n  a: {plugin: local}\n"
+    assert conf.report(text) == ["FILE:4: providers.a: occurs twice, first on line 2; remove one of them"]
+    text = "plugins: {local: true}\nplugins: {local: false}\n"
+    assert conf.report(text) == ["FILE:2: plugins.local: occurs twice, first on line 1; remove one of them"]
+    text = "server: {port: 1}\nserver: {host: localhost}\n"
+    assert conf.report(text) == ["FILE:2: server: occurs twice, first on line 1; remove one of them"]

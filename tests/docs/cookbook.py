@@ -1,4 +1,4 @@
-"""All plugins of docs/cookbook.md: installed by pip as one distribution, and the configuration of all of them."""
+"""All plugins of docs/plugins/cookbook.md: installed by pip as one distribution, and the configuration of all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 
 from tests.docs.pages import read_blocks
 
-PAGE = "cookbook.md"
+PAGE = "plugins/cookbook.md"
 KEY = "key-of-the-cook"
 SECTIONS = ("plugins", "providers", "models")
 

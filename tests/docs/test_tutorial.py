@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.pages import Reader, find_free_port, make_environment, read_blocks
 
-PAGE = "tutorial-plugin.md"
+PAGE = "plugins/tutorial-plugin.md"
 
 
 @pytest.mark.qa

@@ -110,7 +110,8 @@ def test_a_code_that_names_our_key_is_our_fault_whatever_the_status(body: Any) -
     error = error_for_status(400, "acme", parse_error_body(orjson.dumps(body)))
     assert (type(error), error.status) == (errors.UpstreamKeyRefused, 502)
     assert "sk-1" not in error.message
-    assert "check the provider's api_key" in error.message
+    assert "api_key" not in error.message
+    assert "Check the provider's api_key" in error.operator_message
 
 
 QUOTA = {

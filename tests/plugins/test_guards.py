@@ -20,7 +20,7 @@ from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import RequestRow
 
 KEY = "test-key-of-guards"
-GUIDE = Path(__file__).parents[2] / "docs" / "guards.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "guards.md"
 GUARD = '''
 import asyncio, re
 from tornado_gate import guard_impl, types

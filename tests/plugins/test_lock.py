@@ -437,7 +437,7 @@ def test_a_choice_of_conf_does_not_pass_the_lock(site: Path, conf: Path) -> None
 
 
 def test_the_guide_shows_a_lock_file_as_it_is_written(conf: Path) -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "plugin-commands.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[2] / "docs" / "plugins" / "plugin-commands.md").read_text(encoding="utf-8")
     (example,) = [block for block in re.findall(r"```yaml\n(.*?)```", guide, re.S) if block.startswith("# The plugins")]
     conf.with_name("plugins.lock").write_text(example, encoding="utf-8")
     found = read_lock(conf)

@@ -14,7 +14,7 @@ from tornado_gate.plugins.wrappers import Scope
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
-    ROOT / "docs" / "wrappers.md",
+    ROOT / "docs" / "how-to" / "wrappers.md",
     *(ROOT / "plugins" / name / "README.md" for name in ("cache", "otel", "redact")),
 )
 OF_THE_CORE = {"required", "models", "operations", "keys"}

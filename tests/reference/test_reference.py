@@ -5,9 +5,13 @@ from __future__ import annotations
 import inspect
 
 from tests.reference.hooks import find_specs, iterate_hooks
-from tests.reference.pages import make_pages
+from tests.reference.kept_tables import find_tables
+from tests.reference.metrics_page import KIND
+from tests.reference.pages import METRICS, make_pages
 from tests.reference.types_page import MODULES, find_types, iterate_fields
 from tornado_gate import errors, types
+from tornado_gate.server.console.reasons import REASONS
+from tornado_gate.server.openapi.errors import STATUSES, STREAM_CODES
 
 
 def test_the_pages_are_what_the_docstrings_say() -> None:
@@ -53,3 +57,15 @@ def test_every_error_is_explained() -> None:
         if inspect.isclass(error) and not error.__dict__.get("__doc__")
     ]
     assert not unexplained
+
+
+def test_every_metric_has_a_meaning() -> None:
+    missing = [
+        row[0] for _, rows in find_tables(KIND, METRICS.read_text(encoding="utf-8")) for row in rows if not row[-1]
+    ]
+    assert not missing, f"write the meaning of {missing} into docs/reference/metrics.md"
+
+
+def test_every_code_has_words_of_its_own() -> None:
+    codes = {code for _, codes in STATUSES.values() for code in codes} | STREAM_CODES
+    assert not {code for code in codes if code not in REASONS}

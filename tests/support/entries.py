@@ -44,11 +44,12 @@ def make_counted_entry(
 ) -> Entry:
     """An entry of a chat with the values that metrics count. `seconds` and `usage` are those of the response."""
     seconds, usage = changes.pop("seconds", 0.3), changes.pop("usage", None)
+    is_streamed, cached = changes.pop("is_streamed", False), changes.pop("cached", None)
     return make_entry(
         target=Target(provider=provider, plugin="", model=model, upstream_model=""),
         model_label=model,
         meter=Meter(usage=usage),
-        progress=Progress(first_event_seconds=first_event_seconds),
+        progress=Progress(first_event_seconds=first_event_seconds, is_streamed=is_streamed, cached=cached),
         total_ms=seconds * 1000,
         **{"format": "format-openai", "operation": "chat", **changes},
     )

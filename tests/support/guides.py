@@ -7,8 +7,8 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = tuple(
-    DOCS / f"{name}.md"
-    for name in ("plugins", "plugin-providers", "plugin-formats", "plugin-wrappers", "plugin-testing")
+    DOCS / "plugins" / f"{name}.md"
+    for name in ("README", "plugin-providers", "plugin-formats", "plugin-wrappers", "plugin-testing")
 )
 
 

@@ -74,6 +74,40 @@ def test_the_first_event_is_timed_only_when_there_was_one(metrics: Metrics) -> N
     assert value(metrics, "first_event_seconds_sum", **labels) == 0.02
 
 
+def test_a_target_is_timed_by_model_and_provider_where_it_has_answered(metrics: Metrics) -> None:
+    pair = {"model": "gpt", "provider": "openai"}
+    finish(metrics, seconds=2.0, first_event_seconds=2.0)
+    finish(metrics, seconds=3.0, first_event_seconds=0.5, is_streamed=True)
+    finish(metrics, seconds=9.0, status=503)
+    finish(metrics, seconds=9.0, first_event_seconds=9.0, is_streamed=True, cached=True)
+    finish(metrics, seconds=9.0, model="", provider="", status=200)
+    assert value(metrics, "target_seconds_count", **pair) == 2
+    assert value(metrics, "target_seconds_sum", **pair) == 5.0
+    assert value(metrics, "time_to_first_token_seconds_count", **pair) == 1
+    assert value(metrics, "time_to_first_token_seconds_bucket", **pair, le="0.5") == 1
+    assert names(metrics, "target_seconds_count", "model") == {"gpt"}
+
+
+def test_timed_targets_are_bounded_and_forgotten_with_their_names(
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "MAX_TARGETS", 2)
+    metrics.set_known_names(models=[f"m{number}" for number in range(9)], providers=["openai"])
+    for number in range(9):
+        finish(metrics, model=f"m{number}", first_event_seconds=0.5, is_streamed=True)
+    for name in ("target_seconds_count", "time_to_first_token_seconds_count"):
+        assert names(metrics, name, "model") == {"m0", "m1", "other"}
+        assert value(metrics, name, model="other", provider="other") == 7
+    metrics.set_known_names(models=["m1", "m8"], providers=["openai"])
+    finish(metrics, model="m8", first_event_seconds=0.5, is_streamed=True)
+    assert names(metrics, "time_to_first_token_seconds_count", "model") == {"m1", "m8", "other"}
+
+
+def test_no_series_has_a_double_with_the_time_of_its_creation(metrics: Metrics) -> None:
+    finish(metrics, usage=Usage(input_tokens=1), first_event_seconds=1.0)
+    assert b"_created" not in metrics.render()[0]
+
+
 def test_tokens_are_counted_by_direction_and_unreported_ones_are_not(metrics: Metrics) -> None:
     usage = Usage(input_tokens=10, output_tokens=4, cache_read_tokens=6, reasoning_tokens=0)
     finish(metrics, usage=usage)
@@ -279,6 +313,8 @@ def test_several_processes_are_rendered_as_one(tmp_path: Path, monkeypatch: pyte
     text = subprocess.check_output([sys.executable, "-c", WORKER], text=True, timeout=60)
     found = samples(text)
     assert found["tornado_gate_requests_total", frozenset(LABELS.items())] == 4
+    timed = frozenset({"model": "gpt", "provider": "openai"}.items())
+    assert found["tornado_gate_target_seconds_count", timed] == 4
     assert found["tornado_gate_open_streams", frozenset()] == 2
     assert found["tornado_gate_event_loop_lag_seconds", frozenset()] == 1
     assert found["tornado_gate_event_loop_tasks", frozenset()] == 4, "the sum of the living processes"

@@ -28,13 +28,13 @@ from tornado_gate.testing.differences import check_equal
 from tornado_gate.testing.guard_formats import check_formats
 from tornado_gate.testing.wrapper_site import add_object
 
-GUARDS = Path(__file__).parents[2] / "docs" / "guards.md"
+GUARDS = Path(__file__).parents[2] / "docs" / "how-to" / "guards.md"
 NO_OPTIONS = PluginOptions()
 
 
 @pytest.fixture
 def discreet() -> Iterator[dict[str, Any]]:
-    """The names of the example of a test in the guide; its guard is the one of docs/guards.md."""
+    """The names of the example of a test in the guide; its guard is the one of docs/how-to/guards.md."""
     blocks = re.findall(r"```python\n(.*?)```", GUARDS.read_text(encoding="utf-8"), re.S)
     (source,) = [block for block in blocks if block.startswith("# tornado_gate_discreet.py")]
     module = ModuleType("tornado_gate_discreet")

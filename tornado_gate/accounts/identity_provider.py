@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from tornado_gate.accounts.oidc import (
     Attempt,
@@ -22,6 +23,7 @@ from tornado_gate.accounts.oidc import (
     verify_id_token,
 )
 from tornado_gate.config.model import OidcConfig
+from tornado_gate.config.network import DIRECT, Network, TrustFault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,9 +49,14 @@ class IdentityProvider:
         self._metadata: tuple[float, Metadata] | None = None
         self._keys: tuple[float, Any] | None = None
         self._lock = asyncio.Lock()
+        self._network = DIRECT
 
-    def configure(self, config: OidcConfig | None) -> None:
-        """Use another provider, or none. If the provider is the same, its cached data is kept."""
+    def configure(self, config: OidcConfig | None, network: Network = DIRECT) -> None:
+        """Use another provider, or none. If the provider is the same, its cached data is kept.
+
+        `network` is how it is reached; without a proxy there, the environment's HTTPS_PROXY is used.
+        """
+        self._network = network
         if config is None or self.config is None or config.issuer != self.config.issuer:
             self._metadata = self._keys = None
         self.config = config
@@ -112,14 +119,21 @@ class IdentityProvider:
         """Return the JSON of a response with status 200. Follows no redirect; time and size are limited."""
         import aiohttp  # imported on the first sign-in only
 
+        from tornado_gate.http.client.aiohttp_session import make_request_options
+
         timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
+        proxy = self._network.proxy
+        if proxy is not None and proxy.covers(urlsplit(url).hostname or ""):
+            options |= make_request_options(url, options.get("headers", {}), proxy)
+        cookies = aiohttp.DummyCookieJar()
         try:
+            options["ssl"] = self._network.make_tls() or True
             async with (
-                aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True) as session,
+                aiohttp.ClientSession(timeout=timeout, cookie_jar=cookies, trust_env=proxy is None) as session,
                 session.request(method, url, allow_redirects=False, **options) as response,
             ):
                 body = await _read_body(response)
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, TrustFault) as error:
             reason = f"the provider's {document} cannot be read from {url}: {type(error).__name__}"
             raise OidcError(reason, _UNREACHABLE) from error
         try:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from tornado_gate._version import __version__
+from tornado_gate.cli.alerts import alerts
 from tornado_gate.cli.check import check
 from tornado_gate.cli.explain import explain
 from tornado_gate.cli.import_command import import_
@@ -16,9 +17,11 @@ from tornado_gate.cli.models import models
 from tornado_gate.cli.plan import plan
 from tornado_gate.cli.plugins import plugins
 from tornado_gate.cli.providers import providers
+from tornado_gate.cli.replay import replay
 from tornado_gate.cli.secrets import secrets
 from tornado_gate.cli.selftest_command import selftest
 from tornado_gate.cli.serve import serve
+from tornado_gate.cli.tapes import tapes
 from tornado_gate.cli.tasks import tasks
 from tornado_gate.cli.usage import usage
 from tornado_gate.cli.users import users
@@ -27,7 +30,8 @@ EXIT_CODES = """\b
 Exit codes:
   0  done
   1  failed; the error is printed to stderr (`check`: to stdout)
-  2  invalid command line; `import`: written, but something could not be carried
+  2  invalid command line; `import`: written, but something could not be carried;
+     `replay`: the tape cannot be replayed
 """
 
 
@@ -51,6 +55,7 @@ def cli() -> None:
       tornado-gate plan new.yaml             show what another configuration would change
       tornado-gate explain MODEL             show which targets a request gets
       tornado-gate import litellm FILE       write a configuration from that of another gateway
+      tornado-gate replay TAPE               replay a recorded request, and compare
       tornado-gate selftest                  call every route with the embedded models
       tornado-gate plugins list              list installed providers and wire formats
       tornado-gate providers add NAME ...    add an account at a vendor
@@ -60,9 +65,9 @@ def cli() -> None:
     """
 
 
-for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks):
+for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks, alerts):
     cli.add_command(command)
-for command in (import_, plan, explain, selftest):
+for command in (import_, plan, explain, selftest, tapes, replay):
     cli.add_command(command)
 
 

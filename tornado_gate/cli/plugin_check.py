@@ -23,7 +23,7 @@ def check_plugins(names: tuple[str, ...], check_all: bool, as_json: bool) -> Non
 
     A provider is asked for each of its operations in every installed wire format, whole and streamed, with faults of its
     upstream, callers who leave or do not read, and odd chunk borders. A format is driven in both lanes, a wrapper around
-    both. No network, no key and no configuration is needed. docs/plugin-testing.md explains how a plugin ships the
+    both. No network, no key and no configuration is needed. docs/plugins/plugin-testing.md explains how a plugin ships the
     responses of its vendor.
 
     Exits with 1 if a plugin fails.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -19,8 +20,14 @@ from tornado_gate.errors import ConfigError
     "--processes", metavar="N", type=click.IntRange(0, 256), help="Number of processes. Default: 1; 0: one per core."
 )
 @data_dir_option
+@click.option("--log-format", type=click.Choice(["json", "text"]), help="Default: text at a terminal, otherwise json.")
 def serve(
-    conf_file: Path | None, host: str | None, port: int | None, processes: int | None, data_dir: Path | None
+    conf_file: Path | None,
+    host: str | None,
+    port: int | None,
+    processes: int | None,
+    data_dir: Path | None,
+    log_format: Literal["json", "text"] | None,
 ) -> None:
     """Run the gateway until it receives SIGTERM or Ctrl-C.
 
@@ -43,7 +50,8 @@ def serve(
 
     path = find_conf_file(conf_file)
     try:
-        run(path, Overrides(host=host, port=port, processes=processes, data_dir=data_dir), click.echo)
+        overrides = Overrides(host=host, port=port, processes=processes, data_dir=data_dir, log_format=log_format)
+        run(path, overrides, click.echo)
     except ConfigError as error:
         exit_with_faults(error, path)
     except (ServeError, DatabaseError) as error:

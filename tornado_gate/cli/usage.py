@@ -18,10 +18,10 @@ from tornado_gate.cli.tasktexts import escape_unprintable
 if TYPE_CHECKING:
     from tornado_gate.ledger.rows import UsageQuery, UsageRow
 
-GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "status", "tag", "day", "hour")
+GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "status", "tag", "end_user", "day", "hour")
 COLUMNS: Final = (
     *("requests", "errors", "input_tokens", "cached_input_tokens", "output_tokens"),
-    *("cost_usd", "unpriced_requests"),
+    *("cost_usd", "unpriced_requests", "known_cost_usd"),
 )
 USUAL_DAYS: Final = 30
 
@@ -119,6 +119,8 @@ def _read_usage(conf_file: Path | None, data_dir: Path | None, query: UsageQuery
         return Reports(database).usage(query)
     except DatabaseError as error:
         exit_with_message(str(error))
+    except ValueError as error:
+        exit_with_message(f"this report cannot be made: {error}.")
 
 
 def _describe_row(row: UsageRow) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from tornado_gate.config.model import (
     Secret,
     ServerConfig,
 )
+from tornado_gate.config.network_keys import find_network_faults
 from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.config.settings import load_settings
 from tornado_gate.config.source import FileBusy
@@ -82,6 +83,7 @@ def load(
         *unreadable,
         *_find_unset_variables(filled, data, inactive),
         *_drop_consequential_faults(faults, data, lacking),
+        *find_network_faults(data, path.parent, inactive.reasons),
         *(short_keys if not all(map(exposure.is_loopback, hosts)) else ()),
     ]
     if faults:

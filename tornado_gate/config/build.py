@@ -7,6 +7,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
+from tornado_gate.config.alert_keys import build_alerts
 from tornado_gate.config.checks import Data, InactiveKeys, list_targets
 from tornado_gate.config.faults import KeyPath
 from tornado_gate.config.model import (
@@ -36,11 +37,14 @@ from tornado_gate.config.model import (
     TlsConfig,
     VideosConfig,
 )
+from tornado_gate.config.network import Network
+from tornado_gate.config.network_keys import NETWORK_KEYS, build_network, build_proxy
 from tornado_gate.config.oidc import build_oidc
 from tornado_gate.config.prices import build_prices
 from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.config.routing_keys import build_affinity, build_health_check, build_retries
 from tornado_gate.config.schema import MODEL_FACTS
+from tornado_gate.config.tape_keys import build_tapes
 from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 
@@ -49,7 +53,7 @@ _PLUGIN_KEYS = frozenset({"on", "distribution", "required", "models", "operation
 _PROVIDER_KEYS = frozenset(
     {
         *("plugin", "on", "base_url", "api_key", "api_keys", "headers", "timeouts", "shared_objects", "prices"),
-        *("price_provider", "health_check", "concurrency", "limits"),
+        *("price_provider", "health_check", "concurrency", "limits", *NETWORK_KEYS),
     }
 )
 
@@ -57,13 +61,14 @@ _PROVIDER_KEYS = frozenset(
 def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: InactiveKeys) -> Config:
     """Return the Config of a file without faults; inactive entries are omitted and listed in `Config.inactive`."""
     off = inactive.reasons
+    network = data.get("network", {})
     return Config(
         path=path,
         server=build_server(data.get("server", {}), path.parent),
         plugins={name: entry["on"] for name, entry in data.get("plugins", {}).items()},
         plugin_options={name: build_plugin(entry) for name, entry in data.get("plugins", {}).items() if entry["on"]},
         providers={
-            name: build_provider(name, entry)
+            name: build_provider(name, entry, build_network(network, entry, path.parent))
             for name, entry in data.get("providers", {}).items()
             if ("providers", name) not in off
         },
@@ -81,13 +86,16 @@ def build(data: Data, path: Path, lines: Mapping[KeyPath, int], inactive: Inacti
         responses=ResponseRules(**data.get("responses", {})),
         videos=build_videos(data.get("videos", {})),
         tasks=TasksConfig(**data.get("tasks", {})),
-        fetch=build_fetch(data.get("fetch", {})),
+        fetch=build_fetch(data.get("fetch", {}), network, path.parent),
+        network=build_network(network, {}, path.parent),
         database=data.get("database", Secret("")),
         cors=build_cors(data.get("cors", {})),
         console=ConsoleConfig(**data.get("console", {})),
         accounts=build_accounts(data.get("accounts", {})),
         oidc=build_oidc(data.get("auth", {})),
         ledger=LedgerConfig(**data.get("ledger", {})),
+        alerts=build_alerts(data.get("alerts", {})),
+        tapes=build_tapes(data.get("tapes")),
         users={name: build_team(name, entry) for name, entry in data.get("users", {}).items()},
         teams={name: build_team(name, entry) for name, entry in data.get("teams", {}).items()},
         prices=build_prices(data.get("prices", {})),
@@ -194,14 +202,17 @@ def build_videos(data: Data) -> VideosConfig:
     return VideosConfig(**values)
 
 
-def build_fetch(data: Data) -> FetchRules:
-    values = dict(data)
+def build_fetch(data: Data, network: Data, folder: Path) -> FetchRules:
+    """Return the section. Its proxy is its own, never that of `network`; the authorities are those of `network`."""
+    values: dict[str, Any] = {name: value for name, value in data.items() if name != "proxy"}
+    trust = build_network({"ca_file": network.get("ca_file", "")}, {}, folder).trust
+    values["network"] = Network(proxy=build_proxy(data.get("proxy", ""), network.get("no_proxy", ())), trust=trust)
     if "allow_networks" in values:
         values["allow_networks"] = tuple(ip_network(network) for network in values["allow_networks"])
     return FetchRules(**values)
 
 
-def build_provider(name: str, entry: Data) -> ProviderConfig:
+def build_provider(name: str, entry: Data, network: Network) -> ProviderConfig:
     api_keys = tuple(key for key in (entry.get("api_key"), *entry.get("api_keys", ())) if key)
     return ProviderConfig(
         name=name,
@@ -217,6 +228,7 @@ def build_provider(name: str, entry: Data) -> ProviderConfig:
         limits=build_bounds(entry.get("limits")),
         health_check=build_health_check(entry.get("health_check")),
         concurrency=TargetConcurrency(**entry["concurrency"]) if "concurrency" in entry else None,
+        network=network,
         settings=EntrySettings(
             {name: value for name, value in entry.items() if name not in _PROVIDER_KEYS}, _PROVIDER_KEYS
         ),

@@ -218,11 +218,13 @@ def _find_unknown_teams(data: Data) -> Iterator[Fault]:
 
 
 def _find_unmatched_globs(data: Data, models: Data) -> Iterator[Fault]:
-    """Yield the globs of keys and of scopes of wrappers that match no model: the key is useless, the wrapper never called."""
+    """Yield the globs of keys, of scopes of wrappers and of rules of tapes that match no model, so that they are useless."""
     lists: list[tuple[KeyPath, Data]] = [
         (("keys", index, "models"), entry or {}) for index, entry in enumerate(data.get("keys") or [])
     ]
     lists += [(("plugins", name, "models"), entry) for name, entry in get_section(data, "plugins").items()]
+    rules = get_section(data, "tapes").get("rules") or []
+    lists += [(("tapes", "rules", index, "models"), rule or {}) for index, rule in enumerate(rules)]
     names = list(_list_reachable_names(models))
     known = KnownNames(names)
     for path, entry in lists:

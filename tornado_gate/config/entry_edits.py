@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 from tornado_gate.config import edit
 from tornado_gate.config.checks import find_inactive, wildcard_matches
 from tornado_gate.config.faults import KeyPath
-from tornado_gate.config.yaml_edit import Edit, apply_edits, make_edit_lines, read_text
+from tornado_gate.config.yaml_edit import Edit, EditRefused, apply_edits, make_edit_lines, read_text
 from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.types.value import Value, field
 
@@ -52,6 +52,51 @@ class PluginSwitch(Value, frozen=True):
 
     def make_lines(self) -> str:
         return edit.make_lines(self.plugin, on=self.on)
+
+
+class PluginChange(Value, frozen=True, kw_only=True):
+    """Set members of a plugin's entry: options of the core, and settings of the plugin. The value None removes a member.
+
+    `on` is a switch, unless it is None.
+    """
+
+    plugin: str
+    members: Mapping[str, Any]
+    on: bool | None = None
+
+    @property
+    def plugins(self) -> frozenset[str]:
+        return frozenset({self.plugin})
+
+    def edit_text(self, text: str) -> str:
+        if self.on is not None:
+            text = edit.set_plugin(text, self.plugin, on=self.on)
+        values = read_text(text)
+        entry = _get_section(values, edit.SECTION).get(self.plugin)
+        path = (edit.SECTION, self.plugin)
+        if isinstance(entry, Mapping):
+            changed = {member: value for member, value in self.members.items() if value is not None or member in entry}
+            edits = [
+                Edit(path=(*path, member), value=value, removes=value is None)
+                for member, value in sorted(changed.items(), key=lambda item: item[1] is None)
+                if member not in entry or entry[member] != value
+            ]
+            return apply_edits(text, edits)
+        on = edit.is_plugin_on(values, self.plugin)
+        if on is None:
+            raise EditRefused(
+                f"The switch of '{self.plugin}' comes from the environment. Change the entry in the file."
+            )
+        added = {member: value for member, value in self.members.items() if value is not None}
+        return apply_edits(text, [Edit(path=path, value={"on": on, **added})] if added else [])
+
+    def make_lines(self) -> str:
+        path = (edit.SECTION, self.plugin)
+        switch = [] if self.on is None else [Edit(path=(*path, "on"), value=self.on)]
+        edits = [
+            Edit(path=(*path, member), value=value, removes=value is None) for member, value in self.members.items()
+        ]
+        return make_edit_lines([*switch, *edits])
 
 
 class TextRestoration(Value, frozen=True):

@@ -8,7 +8,10 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal
 
+from tornado_gate.config.alerting import AlertsConfig
+from tornado_gate.config.network import DIRECT, Network
 from tornado_gate.config.routing import Affinity, CircuitsConfig, HealthCheck, RetriesConfig, Strategy
+from tornado_gate.config.tapes import TapesConfig
 from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
 from tornado_gate.types.upstream_objects import OPERATORS_KINDS
 from tornado_gate.types.value import Value, field
@@ -48,12 +51,11 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     """The section ``server``. `processes` 0 means one for each core.
 
     `metrics_port` None serves /metrics on `port`: without a `metrics_token` only if `host` is a loopback address, else with the
-    token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_delay` is
-    the time after SIGTERM in which /readyz is 503 and the port is still open, `drain_seconds` the time that open requests have to
-    finish then. `loop` and `http` (for callers' connections) each select a fast
-    or a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each
-    process, `max_connections_per_address` the limit of one address among them; None: half of all. With `tls` the port
-    serves HTTPS only.
+    token only. `trusted_proxies` are the peers whose headers about forwarded requests are believed. `drain_delay` is the time
+    after SIGTERM in which /readyz is 503 and the port is still open, `drain_seconds` the time that open requests have to finish
+    then. `log_format` None is text at a terminal, else JSON. `loop` and `http` (for callers' connections) each select a fast or
+    a general implementation with the same behaviour. `max_connections` is the limit of callers' connections of each process,
+    `max_connections_per_address` the limit of one address among them; None: half of all. With `tls` the port serves HTTPS only.
     """
 
     host: str = "127.0.0.1"
@@ -67,7 +69,7 @@ class ServerConfig(Value, frozen=True, kw_only=True):
     metrics_token: Secret = Secret("")
     access_log: bool = True
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["json", "text"] = "json"
+    log_format: Literal["json", "text"] | None = None
     drain_delay: float = 0.0
     drain_seconds: float = 30.0
     hook_seconds: float = 5.0
@@ -140,7 +142,8 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     (`types.upstream_objects`). `prices` are the prices of this account, by pattern of upstream models; they override
     the section ``prices``. `price_provider` is the provider's name in the default prices; None: the plugin or the base
     URL determines it; "": it has none. `api_keys` are all keys of an entry with several, `api_key` is the first of
-    them. `concurrency` limits the concurrent requests; None: only the limits of all requests apply.
+    them. `concurrency` limits the concurrent requests; None: only the limits of all requests apply. `network` is how
+    connections are made.
     """
 
     name: str
@@ -156,6 +159,7 @@ class ProviderConfig(Value, frozen=True, kw_only=True):
     limits: BoundsConfig = NO_BOUNDS
     health_check: HealthCheck | None = None
     concurrency: TargetConcurrency | None = None
+    network: Network = DIRECT
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -226,7 +230,7 @@ class KeyEntry(Value, frozen=True, kw_only=True):
 
 
 class Rates(Value, frozen=True, kw_only=True):
-    """US dollars per million tokens, by kind; None: not set. `docs/prices.md` describes the value that is used instead."""
+    """US dollars per million tokens, by kind; None: not set. `docs/how-to/prices.md` describes the value that is used instead."""
 
     input: Decimal | None = None
     cached_input: Decimal | None = None
@@ -466,7 +470,7 @@ class FetchRules(Value, frozen=True, kw_only=True):
     fetch; for a streamed file it limits the time to the first chunk, and `gap_seconds` the time between two chunks. At most
     `parallel` fetches run at a time. `max_bytes` limits one file, `request_bytes` the files of one request together, and
     `total_bytes` the memory of all fetched files, with their copies in base64 and JSON. One account has at most a quarter of
-    `parallel` and of `total_bytes`; its further fetches wait.
+    `parallel` and of `total_bytes`; its further fetches wait. `network` has the proxy and the authorities of fetches.
     """
 
     max_bytes: int = 20 * 1024 * 1024
@@ -480,6 +484,7 @@ class FetchRules(Value, frozen=True, kw_only=True):
     schemes: frozenset[str] = frozenset({"http", "https"})
     ports: frozenset[int] | None = None
     parallel: int = 32
+    network: Network = DIRECT
 
 
 class Config(Value, frozen=True, kw_only=True):
@@ -508,12 +513,15 @@ class Config(Value, frozen=True, kw_only=True):
     realtime: RealtimeConfig = RealtimeConfig()
     responses: ResponseRules = ResponseRules()
     fetch: FetchRules = FetchRules()
+    network: Network = DIRECT
     database: Secret = Secret("")
     console: ConsoleConfig = ConsoleConfig()
     accounts: AccountsConfig = AccountsConfig()
     oidc: OidcConfig | None = None
     cors: CorsConfig = CorsConfig()
     ledger: LedgerConfig = LedgerConfig()
+    alerts: AlertsConfig = AlertsConfig()
+    tapes: TapesConfig | None = None
     users: Mapping[str, TeamEntry] = field(default_factory=dict)
     teams: Mapping[str, TeamEntry] = field(default_factory=dict)
     prices: Mapping[str, PriceEntry] = field(default_factory=dict)

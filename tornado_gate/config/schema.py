@@ -13,8 +13,10 @@ from marshmallow.types import UnknownOption
 
 from tornado_gate.codec.networks import parse_network
 from tornado_gate.config import values
+from tornado_gate.config.alert_keys import AlertsSchema
 from tornado_gate.config.faults import Fault, KeyPath, did_you_mean, flatten_messages
 from tornado_gate.config.key_index import KeyIndex
+from tornado_gate.config.network_keys import EntryNetworkSchema, NetworkSchema, check_proxy
 from tornado_gate.config.oidc import make_auth_field
 from tornado_gate.config.prices import make_prices_field
 from tornado_gate.config.routing_keys import (
@@ -24,14 +26,24 @@ from tornado_gate.config.routing_keys import (
     HealthCheckSchema,
     RetriesSchema,
 )
-from tornado_gate.config.values import Boolean, Integer, List, Number, Seconds, SecretString, Section, String, Table
+from tornado_gate.config.tape_keys import TapesSchema
+from tornado_gate.config.values import (
+    Boolean,
+    Integer,
+    List,
+    Number,
+    Seconds,
+    SecretString,
+    Section,
+    String,
+    Table,
+    check_file_path,
+)
 from tornado_gate.types.upstream_objects import ALL_KINDS, OBJECT_KINDS
 
 LONGEST_NAME = 200
 MAX_KEPT_SECONDS = 366 * 24 * 3600
 MAX_REVIEW_SECONDS = 300
-LONGEST_PATH = 1024
-LONGEST_FILE_NAME = 255
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
@@ -105,16 +117,6 @@ def check_host(host: str) -> None:
     except ValueError:
         message = "must be an IP address or host name without port; 0.0.0.0 listens on all interfaces"
         raise ValidationError(message) from None
-
-
-def check_file_path(folder: str) -> None:
-    """Check the path of a folder or file."""
-    if not folder.isprintable():
-        raise ValidationError("must be a path without control characters")
-    if len(folder) > LONGEST_PATH or any(len(name.encode()) > LONGEST_FILE_NAME for name in folder.split("/")):
-        raise ValidationError(f"must be a path of up to {LONGEST_PATH} characters, {LONGEST_FILE_NAME} in each name")
-    if folder.startswith("~"):
-        raise ValidationError("must be a path; for the home folder write ${HOME}, not ~")
 
 
 def check_key(key: str) -> None:
@@ -306,7 +308,7 @@ class ConcurrencySchema(Schema):
     wait = Seconds()
 
 
-class ProviderSchema(Schema):
+class ProviderSchema(EntryNetworkSchema):
     """A provider entry. Other keys are settings of the plugin, which checks them."""
 
     class Meta:
@@ -482,6 +484,7 @@ class FetchSchema(Schema):
     request_bytes = Integer(least=1)
     total_bytes = Integer(least=1)
     seconds = Seconds()
+    proxy = SecretString(empty=True, validate=check_proxy)
 
 
 class ConsoleSchema(Schema):
@@ -518,6 +521,7 @@ class FileSchema(Schema):
     realtime = Section(RealtimeSchema)
     responses = Section(ResponsesSchema)
     fetch = Section(FetchSchema)
+    network = Section(NetworkSchema, example="{proxy: http://proxy.example:3128}")
     defaults = Table(String(), check_name=check_operation)
     dialect = String(choices=("contract", "vendor", "auto"))
     database = SecretString(empty=True, validate=check_database)
@@ -526,6 +530,8 @@ class FileSchema(Schema):
     auth = make_auth_field()
     cors = Section(CorsSchema, example="{origins: [https://app.example]}")
     ledger = Section(LedgerSchema)
+    alerts = Section(AlertsSchema, example='{sinks: {ops: {type: slack, url: "${SLACK_WEBHOOK_URL}"}}}')
+    tapes = Section(TapesSchema, example="{rules: [{models: [gpt-*], share: 0.01}]}")
     users = Table(Section(TeamSchema, example="{limits: {requests_per_minute: 60}}"), check_name=check_name)
     teams = Table(Section(TeamSchema, example="{budget: {usd_per_month: 500}}"), check_name=check_name)
     prices = make_prices_field()

@@ -12,7 +12,7 @@ import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -137,6 +137,10 @@ def make_loader(text: str) -> Any:
     return _Loader(text)
 
 
+REPEATABLE: Final = frozenset({"plugins", "providers", "models"})
+"""Sections that a file may have several times, so that lines which add a vendor can be put at its end."""
+
+
 class _YamlError(Exception):
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -214,7 +218,7 @@ class _NodeReader:
         return self.read_scalar(node, path)
 
     def read_mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
-        lines, values = self.document.lines, {}
+        lines, values = self.document.lines, dict[str, Any]()
         for key_node, value_node in node.value:
             line = _get_line_number(key_node.start_mark)
             if not isinstance(key_node, yaml.ScalarNode):
@@ -225,11 +229,33 @@ class _NodeReader:
             if key_node.tag == f"{_TAG}merge":
                 self.add_fault(below, line, "merge keys are not supported; write the keys out")
                 continue
+            if key in values and not path and key in REPEATABLE:
+                values[key] = self.extend_section(values[key], value_node, key, line)
+                continue
             if key in values:
                 self.add_fault(below, line, f"occurs twice, first on line {lines[below]}; remove one of them")
             lines[below] = line
             values[key] = self.read_value(value_node, below)
         return values
+
+    def extend_section(self, section: Any, node: yaml.Node, name: str, line: int) -> Any:
+        """Return a section of REPEATABLE with the entries of a further one. An entry that both have is a fault.
+
+        A plugin that is off in the first one may be switched on in the second.
+        """
+        lines = self.document.lines
+        known = {below: lines[below] for below in lines if len(below) == 2 and below[0] == name}
+        further = self.read_value(node, (name,))
+        if not isinstance(section or {}, dict) or not isinstance(further or {}, dict):
+            self.add_fault((name,), line, f"occurs twice, first on line {lines[name,]}; remove one of them")
+            return section
+        for entry in (section or {}).keys() & (further or {}).keys():
+            if name != "plugins" or section[entry] is not False:
+                first = known[name, entry]
+                self.add_fault(
+                    (name, entry), lines[name, entry], f"occurs twice, first on line {first}; remove one of them"
+                )
+        return {**(section or {}), **(further or {})}
 
     def read_sequence(self, node: yaml.SequenceNode, path: KeyPath) -> list[Any]:
         for index, item in enumerate(node.value):

@@ -22,6 +22,8 @@ from tornado_gate.config.environment import EnvironmentText
 from tornado_gate.config.model import Secret
 
 DAY_SECONDS = 86_400
+LONGEST_PATH = 1024
+LONGEST_FILE_NAME = 255
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _NUMBER = re.compile(r"[+-]?([0-9]++\.?[0-9]*+|\.[0-9]++)([eE][+-]?[0-9]{1,3})?")
@@ -62,6 +64,16 @@ def seconds_of(value: Any) -> Any:
 def boolean_of(value: Any) -> Any:
     """Convert text from the environment to a boolean, in any YAML spelling; return other values unchanged."""
     return _BOOLEAN_WORDS.get(value.strip().lower(), value) if isinstance(value, EnvironmentText) else value
+
+
+def check_file_path(folder: str) -> None:
+    """Check the path of a folder or file."""
+    if not folder.isprintable():
+        raise ValidationError("must be a path without control characters")
+    if len(folder) > LONGEST_PATH or any(len(name.encode()) > LONGEST_FILE_NAME for name in folder.split("/")):
+        raise ValidationError(f"must be a path of up to {LONGEST_PATH} characters, {LONGEST_FILE_NAME} in each name")
+    if folder.startswith("~"):
+        raise ValidationError("must be a path; for the home folder write ${HOME}, not ~")
 
 
 class String(fields.Field[Any]):

@@ -108,8 +108,8 @@ def find_written(text: str, path: ValuePath) -> str | None:
     body = text.removeprefix("\ufeff")
     node = compose_nodes(body)
     written = None
-    for name in path:
-        entry = next((entry for entry in get_entries(node) if entry[0].value == name), None)
+    for depth in range(len(path)):
+        entry = find_entry(node, path[depth:])
         if entry is None:
             return None
         key, node = entry
@@ -145,6 +145,19 @@ def compose_nodes(text: str) -> yaml.Node | None:
 def get_entries(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
     """Return the keys and values of a mapping; [] for any other node."""
     return node.value if isinstance(node, yaml.MappingNode) else []
+
+
+def find_entry(node: yaml.Node | None, path: ValuePath) -> tuple[yaml.Node, yaml.Node] | None:
+    """Return the entry of a mapping with the first name of `path`; None without one.
+
+    A section may be in the file several times (`source.REPEATABLE`). Then it is the last one that has the next name of the
+    path, else the first one.
+    """
+    entries = [entry for entry in get_entries(node) if entry[0].value == path[0]]
+    if len(entries) > 1 and len(path) > 1:
+        having = [entry for entry in entries if any(key.value == path[1] for key, _ in get_entries(entry[1]))]
+        return having[-1] if having else entries[0]
+    return entries[0] if entries else None
 
 
 def find_end(key: yaml.Node, value: yaml.Node) -> int:
@@ -193,7 +206,7 @@ class _PatchFinder:
         self._refuse_flow_root(root)
         key, node = None, root
         for depth, name in enumerate(edit.path):
-            entry = next((entry for entry in get_entries(node) if entry[0].value == name), None)
+            entry = find_entry(node, edit.path[depth:])
             if entry is None:
                 if key is None:
                     return self._append_section(" " * root.start_mark.column, edit)
@@ -207,9 +220,11 @@ class _PatchFinder:
         root = compose_nodes(self.text)
         self._refuse_flow_root(root)
         parent_key, parent, key, node = None, root, None, root
-        for name in path:
+        for depth, name in enumerate(path):
             parent_key, parent = key, node
-            key, node = next(entry for entry in get_entries(node) if entry[0].value == name)
+            entry = find_entry(node, path[depth:])
+            assert entry is not None
+            key, node = entry
             self._refuse_alias(key, node, name)
         assert key is not None
         assert node is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +18,7 @@ import orjson
 
 from tornado_gate.codec.large_json import encode_json
 from tornado_gate.config.model import LimitsConfig
+from tornado_gate.config.network import DIRECT, Network, Proxy, TrustFault
 from tornado_gate.errors import ContractError, GateError, UpstreamError
 from tornado_gate.http import upstream_errors
 from tornado_gate.http.base_url import is_same_origin
@@ -81,16 +83,21 @@ class Pool:
     """The connections of one provider entry. The pool exists while the entry is unchanged; connections are opened at first use.
 
     Only the core uses a pool: this module its HTTP client, `http.websocket` its session of aiohttp. All pools of a process
-    have the same `large_responses`.
+    have the same `large_responses`. `network` is how the connections are made.
     """
 
     def __init__(
-        self, timeouts: Timeouts, limits: LimitsConfig | None = None, large_responses: LargeResponses | None = None
+        self,
+        timeouts: Timeouts,
+        limits: LimitsConfig | None = None,
+        large_responses: LargeResponses | None = None,
+        network: Network = DIRECT,
     ) -> None:
         limits = limits or LimitsConfig()
         self.bounds = make_size_bounds(limits)  # replaced by a reload, while the pool stays
         self.large_responses = large_responses or LargeResponses(limits.answers_bytes)
         self._timeouts = timeouts
+        self._network = network
         self._client: HttpClient | None = None
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
@@ -99,7 +106,7 @@ class Pool:
         """Return the HTTP client; created inside the running loop. Raises ConnectError when the pool is closed."""
         if self._client is None:
             self._check_open()
-            self._client = HttpClient(self._timeouts.connect)
+            self._client = HttpClient(self._timeouts.connect, self._make_tls(), self._network.proxy)
         return self._client
 
     def session(self) -> aiohttp.ClientSession:
@@ -108,8 +115,20 @@ class Pool:
             self._check_open()
             from tornado_gate.http.client import aiohttp_session
 
-            self._session = aiohttp_session.create_session(self._timeouts.connect)
+            self._session = aiohttp_session.create_session(self._timeouts.connect, self._make_tls())
         return self._session
+
+    def choose_proxy(self, url: str) -> Proxy | None:
+        """Return the proxy for the aiohttp session's request to `url`, None for a direct connection. Raises ValueError."""
+        proxy = self._network.proxy
+        return proxy if proxy is not None and proxy.covers(urlsplit(url).hostname or "") else None
+
+    def _make_tls(self) -> ssl.SSLContext | None:
+        """Return the TLS context, None for the usual one. Raises ConnectError if its files have become unreadable."""
+        try:
+            return self._network.make_tls()
+        except TrustFault as fault:
+            raise ConnectError(f"{fault.key}: {fault}") from fault
 
     def _check_open(self) -> None:
         """Raise ConnectError if the provider entry was removed: no new connection is opened for it."""
@@ -309,7 +328,7 @@ def _follow_redirect(call: Call, outgoing: UpstreamRequest, location: str) -> Up
         raise UpstreamError(f"The provider '{provider}' redirects to an invalid URL.") from error
     if not outgoing.file_types and not is_same_origin(url, call.target.base_url):
         raise UpstreamError(
-            f"The provider '{provider}' redirects to another host, which is not allowed. Check its base_url."
+            f"The provider '{provider}' redirects to another host, which is not allowed.", advice="Check its base_url."
         )
     return replace(outgoing, url=url, redirects=outgoing.redirects - 1)
 

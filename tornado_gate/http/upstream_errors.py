@@ -102,17 +102,24 @@ class _Row(NamedTuple):
     error: type[UpstreamError]
     says: str
     """The message if the upstream's own message is missing or not shown."""
+    advice: str = ""
 
 
 _ROWS: Final = (
     _Row((408, 504), UpstreamTimeout, "{upstream} reported a timeout (status {status}). Try again."),
+    _Row(
+        (407,),
+        UpstreamError,
+        "A proxy before {upstream} refused the gateway's login (status {status}). Check `proxy` in the configuration.",
+    ),
     _Row((429,), UpstreamRateLimited, "{upstream} is limiting requests (status {status}). Try again later."),
     _Row((503, 529), UpstreamOverloaded, "{upstream} is overloaded (status {status}). Try again later."),
     _Row(range(400, 500), UpstreamRefused, "{upstream} refused the request with status {status}. Check the request."),
     _Row(
         range(300, 400),
         UpstreamError,
-        "{upstream} failed with status {status}: the redirect is not allowed, or there were too many. Check the base_url.",
+        "{upstream} failed with status {status}: the redirect is not allowed, or there were too many.",
+        "Check the provider's base_url.",
     ),
     _Row((0,), UpstreamError, "The upstream sent an error without a message."),
 )
@@ -135,17 +142,19 @@ def error_for_status(
     if _is_about_account(status, text):
         refused = key_refused(provider)
         refused.upstream_status = status
+        refused.hidden_text = text.message[:MOST_TEXT]
         return refused
     row = next((row for row in _ROWS if status in row.statuses), _ANY_OTHER)
     shown = text.message if in_answer or (400 <= status < 500 and row.error is not UpstreamTimeout) else ""
     message = shown[:MOST_TEXT] or row.says.format(upstream=describe_provider(provider), status=status)
     if row.error is UpstreamRefused:
         return UpstreamRefused(message, status=status, param=text.param, code=text.code or None)
+    retry_after = ""
     if headers and row.error in (UpstreamRateLimited, UpstreamOverloaded):
         retry_after = _read_retry_after(headers.get("retry-after", ""))
-        if retry_after:
-            return row.error(message, headers={"Retry-After": retry_after})
-    return row.error(message)
+    failed = row.error(message, advice=row.advice, headers={"Retry-After": retry_after} if retry_after else None)
+    failed.hidden_text = "" if shown else text.message[:MOST_TEXT]
+    return failed
 
 
 def _read_retry_after(value: str) -> str:
@@ -167,14 +176,15 @@ def _is_about_account(status: int, text: ErrorText) -> bool:
 def key_refused(provider: str = "") -> UpstreamKeyRefused:
     """Return the error for an upstream that refused the gateway's own key or account."""
     return UpstreamKeyRefused(
-        f"{describe_provider(provider)} refused the gateway's own credentials; check the provider's api_key and its account."
+        f"{describe_provider(provider)} refused the gateway's own credentials.",
+        advice="Check the provider's api_key and its account.",
     )
 
 
 def unreachable(provider: str) -> UpstreamUnreachable:
     """Return the error for a failed connection: unknown host, refused, TLS error."""
     return UpstreamUnreachable(
-        f"{describe_provider(provider)} could not be reached. Try again later; an administrator can check its base_url."
+        f"{describe_provider(provider)} could not be reached. Try again later.", advice="Check its base_url."
     )
 
 
@@ -218,22 +228,23 @@ def compression_too_high(provider: str) -> UpstreamError:
 def bad_answer(provider: str) -> UpstreamError:
     """Return the error for a response that violates HTTP or the WebSocket handshake."""
     return UpstreamError(
-        f"{describe_provider(provider)} sent a response that is not valid HTTP. An administrator can check its base_url."
+        f"{describe_provider(provider)} sent a response that is not valid HTTP.", advice="Check its base_url."
     )
 
 
 def invalid_header(provider: str, name: str) -> UpstreamError:
     """Return the error for a header of a response with characters that a header may not have (RFC 9110 5.5)."""
     return UpstreamError(
-        f"{describe_provider(provider)} sent the header {name} with characters outside of ASCII. Check the provider's base_url."
+        f"{describe_provider(provider)} sent the header {name} with characters outside of ASCII.",
+        advice="Check the provider's base_url.",
     )
 
 
 def not_sent(provider: str) -> UpstreamError:
     """Return the error for a request that cannot be written as HTTP. The message contains no value, which may be a key."""
     return UpstreamError(
-        f"The request to the provider '{provider}' could not be sent: its URL or a header is not valid. "
-        "Check the provider's base_url, api_key and headers."
+        f"The request to the provider '{provider}' could not be sent: its URL or a header is not valid.",
+        advice="Check the provider's base_url, api_key and headers.",
     )
 
 

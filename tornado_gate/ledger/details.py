@@ -9,6 +9,7 @@ import orjson
 
 DEFAULTS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("key_name", "account", "upstream_model", "plugin", "format", "error_code", "end_user"), ""),
+    **dict.fromkeys(("error_message", "error_detail"), ""),
     **dict.fromkeys(("audio_input_tokens", "audio_output_tokens", "image_tokens", "image_output_tokens")),
     **{"characters": 0, "estimated": False, "cached": False, "first_byte_ms": None, "total_ms": 0.0, "attempts": 0},
     **{"attribution": {}, "body": None},

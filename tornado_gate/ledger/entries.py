@@ -15,7 +15,8 @@ from tornado_gate.ledger.estimates import is_uncharged, settle_usage
 from tornado_gate.ledger.rows import clean_text, make_row_id
 from tornado_gate.ledger.writing import StoredRow
 from tornado_gate.telemetry.entries import Entry, find_outcome
-from tornado_gate.types import Usage
+from tornado_gate.telemetry.redaction import Scrubber
+from tornado_gate.types import Progress, Usage
 
 MAX_TAGS: Final = 20
 TAG_BYTES: Final = 100
@@ -25,7 +26,10 @@ MODEL_BYTES: Final = 300
 NAME_BYTES: Final = 420
 TEXT_BYTES: Final = 200
 BODY_BYTES: Final = 64 * 1024
+ERROR_BYTES: Final = 500
+"""The part of an error's text that is kept."""
 MAX_TOKENS: Final = 10**12
+_SCRUBBER: Final = Scrubber()
 _IDLE_OUTCOMES: Final = frozenset({"aborted", "broken"})
 _FREE_OPERATIONS: Final = frozenset({"videos", "count_tokens"})
 """Operations on a video that are free, because the task that makes the video has a separate row."""
@@ -145,10 +149,17 @@ def _render_details(begin: str, entry: Entry, usage: Usage, is_estimated: bool) 
             "characters": 0 if progress.cached else characters,
             "estimated": is_estimated,
             "error_code": clean_text(entry.error_code, TEXT_BYTES),
+            **(_render_error_texts(progress) if entry.error_code else {}),
             "body": clean_text(entry.body[:BODY_BYTES].decode("utf-8", "replace"), BODY_BYTES) if entry.body else None,
         }
         text += f",{render_details(rare)[1:-1]}"
     return text + "}"
+
+
+def _render_error_texts(progress: Progress) -> dict[str, str]:
+    """Return the texts of an error, without what looks like a key, because upstreams quote parts of a request."""
+    texts = {"error_message": progress.error_message, "error_detail": progress.error_detail}
+    return {name: clean_text(_SCRUBBER.scrub_text(text, ERROR_BYTES), ERROR_BYTES) for name, text in texts.items()}
 
 
 def _list_counts(usage: Usage) -> tuple[int | None, ...]:

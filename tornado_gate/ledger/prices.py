@@ -88,7 +88,7 @@ def _resolve_thresholds(schedule: Schedule) -> tuple[tuple[int, TokenRates], ...
 
 
 def _resolve_rates(schedule: Schedule, tokens: int) -> TokenRates:
-    """Return the rates above a number of tokens, with stand-ins for missing rates (`docs/prices.md`)."""
+    """Return the rates above a number of tokens, with stand-ins for missing rates (`docs/how-to/prices.md`)."""
     rates = {kind: _find_rate(schedule.get(kind, {}), tokens) for kind in KINDS}
     for kind, other in STAND_INS:
         if rates[kind] is None:

@@ -21,20 +21,28 @@ from sqlalchemy.engine import Connection, Row
 from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import (
     COUNTERS,
-    ERROR_OUTCOMES,
     OWNER_DAYS,
     OWNER_DIMENSIONS,
     TOTALS,
     USER_DAYS,
     usage,
 )
-from tornado_gate.ledger.details import parse_details
 from tornado_gate.ledger.made import select_counted
+from tornado_gate.ledger.request_search import (
+    RequestQuery,
+    contains_text,
+    filter_rows,
+    is_error,
+    parse_request,
+    read_member,
+    search_requests,
+)
 from tornado_gate.ledger.rows import DAY, HOUR, RequestRow, UsageQuery, UsageRow, find_first_id, find_moment
 
-GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "status", "tag", "day", "hour")
-MOST_ROWS: Final = 1000
-"""The maximum number of requests in one response."""
+GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "status", "tag", "end_user", "day", "hour")
+
+MOST_END_USERS: Final = 50_000
+"""The groups of a report by end user, which callers name."""
 
 _FILTERS = ("user", "team", "key", "model", "provider", "tag", "status")
 _SECONDS = {"day": DAY, "hour": HOUR}
@@ -64,63 +72,46 @@ class Reports:
         unknown = set(query.group_by) - set(GROUPS)
         if unknown:
             raise ValueError(f"'{min(unknown)}' is not one of {', '.join(GROUPS)}")
+        if query.names_end_users and "tag" in query.group_by:
+            raise ValueError("'end_user' and 'tag' cannot be combined")
         sums: dict[tuple[Any, ...], list[Any]] = {}
         with self._database.read() as connection:
             for part in self._plan_query(connection, query):
-                _add_sums(sums, connection.execute(_select_sums(query, part)), len(query.group_by))
+                selected = _select_sums(query, part, connection.dialect.name)
+                _add_sums(sums, connection.execute(selected), len(query.group_by))
+                if query.names_end_users and len(sums) > MOST_END_USERS:
+                    raise ValueError(
+                        f"the report has more than {MOST_END_USERS} end users; narrow it by time or filters"
+                    )
         return [_make_usage_row(query.group_by, group, sums[group]) for group in sorted(sums) if any(sums[group])]
 
     def _plan_query(self, connection: Connection, query: UsageQuery) -> list[_Part]:
         oldest = connection.execute(select(func.min(usage.c.id))).scalar()
         rows_since = time.time() if oldest is None else find_moment(oldest)
+        if query.names_end_users:
+            seconds = min((_SECONDS[name] for name in query.group_by if name in _SECONDS), default=0)
+            return split_rows(max(query.start, rows_since), min(query.end, time.time() + 1), seconds)
         if "tag" in query.group_by or query.tag:
             rows_since = float("inf")
         return plan_parts(query.start, query.end, rows_since, time.time(), hourly="hour" in query.group_by)
 
-    def requests(  # noqa: PLR0913  the filters of one list
-        self,
-        *,
-        start: float | None = None,
-        end: float | None = None,
-        before: str | None = None,
-        limit: int = 50,
-        only_errors: bool = False,
-        user: str = "",
-        team: str = "",
-        key: str = "",
-        model: str = "",
-        request_id: str = "",
-    ) -> list[RequestRow]:
-        """Return requests, newest first: at most `limit`, and MOST_ROWS. `before` is the id of the last row of the
-        previous page.
-        """
-        column = usage.c.id
-        query = select(usage).order_by(column.desc()).limit(max(1, min(limit, MOST_ROWS)))
-        filters = {"user": user, "team": team, "key": key, "model": model, "request_id": request_id}
-        for name, value in filters.items():
-            query = _filter_rows(query, usage, name, value)
-        if start is not None:
-            query = query.where(column >= find_first_id(start))
-        last = min((row_id for row_id in (before, None if end is None else find_first_id(end)) if row_id), default="")
-        if last:
-            query = query.where(column < last)
-        if only_errors:
-            query = query.where(_is_error())
-        with self._database.read() as connection:
-            return [_parse_request(row) for row in connection.execute(query)]
+    def requests(self, **filters: Any) -> list[RequestRow]:
+        """Return requests, newest first. `filters` are the fields of `RequestQuery`."""
+        return list(search_requests(self._database, RequestQuery(**filters)).rows)
 
-    def find_requests(self, identity: str, *, team: str = "", limit: int = 2) -> list[RequestRow]:
+    def find_requests(self, identity: str, *, user: str = "", team: str = "", limit: int = 2) -> list[RequestRow]:
         """Return the request whose row has this id, else the requests with this ``x-request-id``, newest first.
 
-        With `team`, only requests of this team are returned. Callers choose values of ``x-request-id``, so several
-        requests may have the same value. The gateway chooses the id of a row.
+        With `user` or `team`, only the requests of this user or team are returned. Callers choose values of
+        ``x-request-id``, so several requests may have the same value. The gateway chooses the id of a row.
         """
         for column in (usage.c.id, usage.c.request_id):
-            query = _filter_rows(select(usage).where(column == identity), usage, "team", team)
+            query = filter_rows(select(usage).where(column == identity), usage, "team", team)
+            query = filter_rows(query, usage, "user", user)
             with self._database.read() as connection:
                 rows = connection.execute(query.order_by(usage.c.id.desc()).limit(limit)).all()
             if rows:
-                return [_parse_request(row) for row in rows]
+                return [parse_request(row) for row in rows]
         return []
 
 
@@ -150,6 +141,14 @@ def plan_parts(start: float, end: float, rows_since: float, now: float, *, hourl
     return parts
 
 
+def split_rows(start: float, end: float, seconds: int) -> list[_Part]:
+    """Return parts of rows whose union is [start, end). Each is within one period of `seconds`, unless that is 0."""
+    edges = [start, end]
+    if seconds and start < end:
+        edges[1:1] = range(_floor_moment(start, seconds) + seconds, _ceil_moment(end, seconds), seconds)
+    return [_Part("rows", first, last) for first, last in pairwise(edges) if first < last]
+
+
 def _floor_moment(moment: float, seconds: int) -> int:
     return int(moment // seconds) * seconds
 
@@ -158,23 +157,7 @@ def _ceil_moment(moment: float, seconds: int) -> int:
     return -int(-moment // seconds) * seconds
 
 
-def _is_error() -> ColumnElement[bool]:
-    # The values stand in the text, so that both databases see that the partial index has all errors.
-    return usage.c.outcome.in_([literal_column(f"'{outcome}'") for outcome in ERROR_OUTCOMES])
-
-
-def _filter_rows(query: Select[Any], table: Table, name: str, value: str | int) -> Select[Any]:
-    """Add a condition. For a column that may be empty, the index omits empty values; the query must repeat that
-    condition.
-    """
-    if not value:
-        return query
-    column = table.c[name]
-    query = query.where(column == value)
-    return query.where(column != literal_column("''")) if name in ("user", "team", "tag", "key") else query
-
-
-def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
+def _select_sums(query: UsageQuery, part: _Part, dialect: str) -> Select[Any]:
     filters: dict[str, Any] = {name: getattr(query, name) for name in _FILTERS if getattr(query, name)}
     several = {name: values for name, values in (("key", query.keys), ("user", query.users)) if values}
     if part.source == "rows":
@@ -184,7 +167,7 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
         if "operation" not in query.group_by:
             counted = select_counted(usage)
             columns["requests"] = func.sum(case((counted, 1), else_=0))
-            columns["errors"] = func.sum(case((and_(counted, _is_error()), 1), else_=0))
+            columns["errors"] = func.sum(case((and_(counted, is_error()), 1), else_=0))
     else:
         table = _select_table(part.source, {*query.group_by, *filters, *several})
         bound, first, last = table.c.bucket, int(part.start), int(part.end)  # type: ignore[assignment]  # numbers there
@@ -194,10 +177,14 @@ def _select_sums(query: UsageQuery, part: _Part) -> Select[Any]:
                 columns[name] = func.sum(case((select_counted(table), table.c[name]), else_=0))
     # PostgreSQL's sum of BIGINT is NUMERIC, which takes long to parse.
     columns = {name: sums if name == "seconds" else cast(sums, BigInteger) for name, sums in columns.items()}
-    groups = [_group_by(table, part, name).label(f"by_{name}") for name in query.group_by]
+    groups = [_group_by(table, part, name, dialect).label(f"by_{name}") for name in query.group_by]
     chosen = select(*groups, *(columns[name].label(f"sum_{name}") for name in COUNTERS))
+    if query.names_end_users:
+        chosen = _filter_end_users(chosen, query, dialect)
+        tag = filters.pop("tag", "")
+        chosen = chosen.where(contains_text(dialect, usage.c.tags, orjson.dumps(tag).decode())) if tag else chosen
     for name, value in filters.items():
-        chosen = _filter_rows(chosen, table, name, value)
+        chosen = filter_rows(chosen, table, name, value)
     for name, values in several.items():
         chosen = chosen.where(table.c[name].in_(values))
         if "" not in values:  # as in `_filter_rows`
@@ -217,7 +204,18 @@ def _select_table(source: str, names: Set[str]) -> Table:
     return TOTALS[source, is_tagged, is_owned]
 
 
-def _group_by(table: Table, part: _Part, name: str) -> ColumnElement[Any]:
+def _filter_end_users(chosen: Select[Any], query: UsageQuery, dialect: str) -> Select[Any]:
+    wanted = (*query.end_users, query.end_user) if query.end_user else query.end_users
+    return chosen.where(_read_end_user(dialect).in_(wanted)) if wanted else chosen
+
+
+def _read_end_user(dialect: str) -> ColumnElement[str]:
+    return func.coalesce(read_member(dialect, usage.c.details, "end_user"), "")
+
+
+def _group_by(table: Table, part: _Part, name: str, dialect: str) -> ColumnElement[Any]:
+    if name == "end_user":
+        return _read_end_user(dialect)
     if name not in _SECONDS:
         return table.c[name]
     if table is usage:  # a part of rows is within one hour
@@ -231,7 +229,7 @@ def sum_rows(name: str) -> ColumnElement[Any]:
     if name == "requests":
         return func.count()
     if name == "errors":
-        return func.sum(case((_is_error(), 1), else_=0))
+        return func.sum(case((is_error(), 1), else_=0))
     if name == "unpriced_requests":
         return func.sum(case((rows.cost.is_(None), 1), else_=0))
     if name == "cache_write_tokens":
@@ -272,10 +270,3 @@ def _format_group(name: str, value: Any) -> str:
     if name not in _SECONDS:
         return str(value)
     return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d" if name == "day" else "%Y-%m-%dT%H:00:00Z")
-
-
-def _parse_request(row: Row[Any]) -> RequestRow:
-    values = dict(row._mapping)
-    details = parse_details(values.pop("details"))
-    tags = tuple(orjson.loads(values.pop("tags")))
-    return RequestRow(**values, **details, moment=find_moment(row.id), tags=tags)

@@ -13,6 +13,8 @@ MICROSECONDS: Final = 1_000_000
 HOUR: Final = 3600
 DAY: Final = 86400
 NANO_DOLLARS: Final = 1_000_000_000
+LEAST_STREAMED_SHARE: Final = 0.1
+"""The share of a request's time after the first event, from which on the response counts as streamed."""
 _TIME_DIGITS = 14
 _LAST_MICROSECOND = 16**_TIME_DIGITS - 1
 
@@ -46,9 +48,9 @@ class UsageQuery(Value, frozen=True, kw_only=True):
     """The scope of a usage report: Unix times from `start` to before `end`, the grouping, and filters. "" and 0 filter
     nothing.
 
-    `group_by` are names of key, user, team, model, provider, operation, status, tag, day, hour (UTC). `keys` and
-    `users` limit the report to several keys or users; "" means requests without one. Without such a list, there is no
-    limit.
+    `group_by` are names of key, user, team, model, provider, operation, status, tag, end_user, day, hour (UTC). `keys`,
+    `users` and `end_users` limit the report to several of them; "" means requests without one. Without such a list,
+    there is no limit.
     """
 
     start: float
@@ -61,8 +63,15 @@ class UsageQuery(Value, frozen=True, kw_only=True):
     provider: str = ""
     tag: str = ""
     status: int = 0
+    end_user: str = ""
     keys: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
+    end_users: tuple[str, ...] = ()
+
+    @property
+    def names_end_users(self) -> bool:
+        """Return whether the report needs the rows of requests, because totals do not have end users."""
+        return bool("end_user" in self.group_by or self.end_user or self.end_users)
 
 
 class UsageRow(Value, frozen=True, kw_only=True):
@@ -89,7 +98,12 @@ class UsageRow(Value, frozen=True, kw_only=True):
     @property
     def cost_usd(self) -> float | None:
         """Return the cost in US dollars; None if the price of any request is unknown."""
-        return None if self.unpriced_requests else self.cost / NANO_DOLLARS
+        return None if self.unpriced_requests else self.known_cost_usd
+
+    @property
+    def known_cost_usd(self) -> float:
+        """Return the cost in US dollars of the requests with a known price."""
+        return self.cost / NANO_DOLLARS
 
 
 class RequestRow(Value, frozen=True, kw_only=True):
@@ -99,7 +113,8 @@ class RequestRow(Value, frozen=True, kw_only=True):
     (the response ended before it was complete), ``aborted`` (the caller left), ``refused`` (4xx) or ``failed`` (5xx).
     `cost` is in nano-dollars, None if the price is unknown. `estimated`: token counts are an estimate. `cached`: a
     wrapper responded from its cache, so the request used no tokens. `end_user` is the user that the caller names.
-    `attribution` is the session and the application that the caller's headers name.
+    `attribution` is the session and the application that the caller's headers name. `error_message` is the message that the
+    caller received; `error_detail`, for administrators only, is the advice for them and what the upstream said.
     """
 
     id: str
@@ -142,7 +157,21 @@ class RequestRow(Value, frozen=True, kw_only=True):
     end_user: str = ""
     attribution: Mapping[str, str] = field(default_factory=dict)
     body: str | None = None
+    error_message: str = ""
+    error_detail: str = ""
 
     @property
     def cost_usd(self) -> float | None:
         return None if self.cost is None else self.cost / NANO_DOLLARS
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Return the output tokens for each second after the first event; of the whole time for a response in one piece.
+
+        None without output tokens.
+        """
+        if not self.output_tokens or self.cached or self.total_ms <= 0:
+            return None
+        streamed_ms = self.total_ms - (self.first_byte_ms or 0.0)
+        is_streamed = streamed_ms >= LEAST_STREAMED_SHARE * self.total_ms
+        return self.output_tokens * 1000 / (streamed_ms if is_streamed else self.total_ms)

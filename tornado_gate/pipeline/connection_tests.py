@@ -54,7 +54,7 @@ async def check_connection(snapshot: Snapshot, name: str, model: str = "", key: 
         message = f"The vendor refused the API key (status {error.upstream_status}). Check the key and its account."
         return ConnectionTest(ok=False, message=message)
     except GateError as error:
-        return ConnectionTest(ok=False, message=error.message)
+        return ConnectionTest(ok=False, message=error.operator_message)
     finally:
         await pools.close()
 

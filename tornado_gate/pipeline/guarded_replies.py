@@ -110,7 +110,7 @@ async def _end_array(call: Call, wire_format: FormatLane, chunks: AsyncIterator[
         async for chunk in chunks:
             yield chunk
     except GateError as error:
-        call.progress.break_off(error.code)
+        call.progress.break_off(error)
         yield b",%b]" % wire_format.translate_error(call, error)
     finally:
         await stages.close(chunks)

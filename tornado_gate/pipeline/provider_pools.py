@@ -25,7 +25,9 @@ class ProviderPools:
         """Return the connection pool of a provider entry."""
         pool = self._pools.get(provider.identity)
         if pool is None:
-            pool = self._pools[provider.identity] = Pool(provider.entry.timeouts, self._limits, self.large_responses)
+            entry = provider.entry
+            pool = Pool(entry.timeouts, self._limits, self.large_responses, entry.network)
+            self._pools[provider.identity] = pool
         return pool
 
     def apply(self, limits: LimitsConfig) -> None:

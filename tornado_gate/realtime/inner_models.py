@@ -60,6 +60,7 @@ class InnerModels:
                 ending.status = 200
             except GateError as error:
                 ending.status, ending.error_code = error.status, error.code
+                call.progress.note_error(error)
                 raise
             finally:
                 self._record(call, ending)

@@ -36,11 +36,13 @@ from tornado_gate.plugins.host import PluginHost
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
 from tornado_gate.server import pages, paths
+from tornado_gate.server.alerting import Alerting
+from tornado_gate.server.handlers.answer_choice import AnswerHandlers
 from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import has_body
 from tornado_gate.server.handlers.cors import is_preflight
-from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler, RepeatedAnswerHandler
+from tornado_gate.server.handlers.direct_answer import RepeatedAnswerHandler
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.handlers.explain import ExplainHandler
 from tornado_gate.server.handlers.known_heads import KnownHead
@@ -60,12 +62,13 @@ from tornado_gate.server.handlers.status import (
 )
 from tornado_gate.server.openapi.description import ApiDescription, DescriptionHandler
 from tornado_gate.server.process.configuration_state import ConfigurationState
-from tornado_gate.server.services import MediaSweeper, Services
+from tornado_gate.server.services import FileSweeper, Services
 from tornado_gate.storage.client_secrets import ClientSecretStore
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
 from tornado_gate.storage.files import MediaStore
 from tornado_gate.storage.media_stores import BucketReports, open_media_stores
 from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
+from tornado_gate.tapes.tapes import Tapes
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.tasks.engine import TaskEngine
 from tornado_gate.tasks.metrics import TaskMetrics
@@ -98,6 +101,7 @@ class GateApplication(Application):
         super().__init__(log_function=lambda _handler: None)
         self._services = services
         self._gate = services.gate
+        self._answers = services.answers
         self._public = public
         self._description = ApiDescription(services.gate)
 
@@ -114,7 +118,7 @@ class GateApplication(Application):
         matched = self._gate.snapshot.routes.find_exclusive(start_line.method, start_line.path.partition("?")[0])
         if matched is None or matched.served.route.socket:
             return None
-        return DirectAnswerHandler(self._services, CallerRequest(connection, start_line, headers), matched)
+        return self._answers.make(CallerRequest(connection, start_line, headers), matched)
 
     def take_again(self, request_conn: HTTPConnection, note: KnownHead, body: bytes) -> HTTPMessageDelegate | None:
         """Begin a request whose head its client has repeated; `note` is from the handler of the first one. Return its handler.
@@ -196,7 +200,7 @@ class GateApplication(Application):
                 return self._open_socket(request, MessageSocketHandler, messages)
         matched = self._gate.snapshot.routes.match(method, path, request.headers, parse_query(caller_request))
         if not matched.served.route.socket:
-            return DirectAnswerHandler(self._services, caller_request, matched)
+            return self._answers.make(caller_request, matched)
         if method != "GET":
             raise MethodNotAllowed(method, ["GET"])
         return self._open_socket(request, RealtimeHandler, matched)
@@ -292,6 +296,8 @@ def make_services(
     fetcher = StoredFileFetcher(media)
     fetcher.memory.report = partial(metrics.admission.set_shared, "fetched_files")
     tasks = _make_task_service(config, gate, fetcher, videos, keystore)
+    configuration = ConfigurationState()
+    tapes = Tapes(data_dir, metrics.tapes)
     services = Services(
         gate=gate,
         calls=Calls(memory, fetcher, media),
@@ -312,9 +318,12 @@ def make_services(
         tasks=tasks,
         secrets=ClientSecrets(ClientSecretStore(data_dir), config.realtime.client_secrets_per_account),
         sessions=OpenSessions(gate),
-        sweeper=MediaSweeper((media, tasks.files)),
+        sweeper=FileSweeper((media, tasks.files, tapes)),
+        tapes=tapes,
+        answers=AnswerHandlers(),
         health_checks=HealthChecks(gate, data_dir),
-        configuration=ConfigurationState(),
+        configuration=configuration,
+        alerting=Alerting(gate, fetcher, configuration),
     )
     services.apply(config)
     gate.readiness.checks += [services.bodies.explain_overload, services.forms.explain_overload]

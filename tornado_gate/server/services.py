@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from tornado.httputil import HTTPMessageDelegate
 
 from tornado_gate.account_shares import AccountShares
 from tornado_gate.accounts.accounts import Accounts
@@ -21,22 +24,45 @@ from tornado_gate.pipeline.health_checks import HealthChecks
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.realtime.client_secrets import ClientSecrets
 from tornado_gate.realtime.sessions import OpenSessions
+from tornado_gate.server.alerting import Alerting
 from tornado_gate.server.process.configuration_state import ConfigurationState
 from tornado_gate.storage.conversation_state import SharedMemory
 from tornado_gate.storage.files import MediaStore
+from tornado_gate.tapes.tapes import Tapes
 from tornado_gate.tasks.service import TaskService
 from tornado_gate.types.value import Value
 
 log = logging.getLogger(__name__)
 
 
-class MediaSweeper:
-    """A sweeper that deletes expired files of media stores periodically.
+class SweptFiles(Protocol):
+    """Files that expire."""
+
+    sweep_seconds: float
+
+    async def sweep(self) -> None:
+        """Delete expired files. Raises GateError."""
+
+    async def close(self) -> None:
+        """Finish background work."""
+
+
+class HandlerChoice(Protocol):
+    """The choice of the handler of requests for models: `make` creates it, from a request and its route."""
+
+    make: Callable[[Any, Any], HTTPMessageDelegate]
+
+    def configure(self, services: Services, config: Config) -> None:
+        """Choose the handler that a configuration needs."""
+
+
+class FileSweeper:
+    """A sweeper that deletes expired files periodically.
 
     Call `start` inside the event loop, and `close` before it ends.
     """
 
-    def __init__(self, stores: Sequence[MediaStore]) -> None:
+    def __init__(self, stores: Sequence[SweptFiles]) -> None:
         self._stores = stores
         self._sweeping: list[asyncio.Future[None]] = []
 
@@ -50,7 +76,7 @@ class MediaSweeper:
         for store in self._stores:
             await store.close()
 
-    async def _sweep(self, store: MediaStore) -> None:
+    async def _sweep(self, store: SweptFiles) -> None:
         while True:
             await asyncio.sleep(store.sweep_seconds)
             try:
@@ -77,9 +103,12 @@ class Services(Value, frozen=True, kw_only=True):
     tasks: TaskService
     secrets: ClientSecrets
     sessions: OpenSessions
-    sweeper: MediaSweeper
+    sweeper: FileSweeper
+    tapes: Tapes
+    answers: HandlerChoice
     health_checks: HealthChecks
     configuration: ConfigurationState
+    alerting: Alerting
 
     async def start(self) -> None:
         """Start watching keys, plugins and the loop, deleting expired files, and running video tasks."""
@@ -87,8 +116,10 @@ class Services(Value, frozen=True, kw_only=True):
         self.health_checks.start()
         self.sweeper.start()
         await self.tasks.engine.start()
+        self.alerting.start()
 
     async def close(self) -> None:
+        await self.alerting.close()
         await self.health_checks.close()
         await self.tasks.close()
         await self.sweeper.close()
@@ -110,9 +141,10 @@ class Services(Value, frozen=True, kw_only=True):
 
     def apply(self, config: Config) -> None:
         """Apply the settings in `config` to each part."""
+        self.alerting.apply(config)
         self.fetcher.rules = config.fetch
         self.fetcher.file_bytes = config.limits.file_bytes
-        self.identity_provider.configure(config.oidc)
+        self.identity_provider.configure(config.oidc, config.network)
         self.accounts.sessions.lifetime_seconds = config.console.session_seconds
         self.bodies.total = config.limits.bodies_bytes
         self.forms.total = config.limits.forms_bytes
@@ -122,3 +154,5 @@ class Services(Value, frozen=True, kw_only=True):
         self.tasks.engine.rules = config.videos
         self.secrets.limit = config.realtime.client_secrets_per_account
         self.tasks.files.configure(config.videos.max_bytes, config.videos.keep_seconds)
+        self.tapes.apply(config.tapes)
+        self.answers.configure(self, config)

@@ -77,7 +77,9 @@ class ArraySplitter:
             self.closed = True
             return False
         if self._buffer and not self._buffer.startswith(b"{"):
-            raise UpstreamError("The upstream's stream is not a JSON array of objects. Check the provider's base_url.")
+            raise UpstreamError(
+                "The upstream's stream is not a JSON array of objects.", advice="Check the provider's base_url."
+            )
         return bool(self._buffer)
 
     def _track_nesting(self, character: bytes) -> bool:

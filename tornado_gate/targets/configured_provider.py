@@ -44,7 +44,7 @@ class ConfiguredProvider(Value, frozen=True):
     ) -> ConfiguredProvider:
         headers = tuple(sorted((name, str(value)) for name, value in entry.headers.items()))
         secrets = (str(entry.api_key), *map(str, entry.api_keys))
-        account = (entry.name, entry.plugin, entry.base_url, secrets, headers, entry.timeouts)
+        account = (entry.name, entry.plugin, entry.base_url, secrets, headers, entry.timeouts, entry.network)
         return cls(entry, lane, capabilities, account, keys)
 
     def find_key(self, fingerprint: str) -> ProviderKey | None:

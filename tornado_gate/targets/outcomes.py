@@ -77,7 +77,7 @@ def note_end(health: TargetHealth, call: Call, error: GateError | None) -> None:
         note_success(health, call)
         return
     call.meter.record_late_error(None)  # its traceback refers to the meter
-    call.progress.break_off(error.code)
+    call.progress.break_off(error)
     note_failure(health, call, error)
 
 

@@ -71,7 +71,7 @@ def _make_entry(gate: Gate, record: TaskRecord) -> Entry:
         record.error_code,
         "aborted" if is_left else "",
         meter,
-        Progress(attempts=1, model=record.model),
+        Progress(attempts=1, model=record.model, error_message=record.error_message),
         Charge(),
         max(0.0, (record.completed_at or record.created_at) - record.created_at) * 1000,
         {},

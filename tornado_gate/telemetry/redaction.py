@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from tornado_gate.codec.secret_words import MASK, is_secret_name, is_secret_value, mask_logins
-from tornado_gate.errors import GateError
+from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.telemetry.fetched_secrets import FETCHED
 from tornado_gate.telemetry.spellings import compile_escape_patterns, decode_basic, list_spellings
@@ -311,6 +311,8 @@ class SecretMask:
         if (code := self._error_text(error.code)) != error.code:
             error.code = code
         error.headers = {name: self._error_text(value) for name, value in error.headers.items()}
+        if isinstance(error, UpstreamError):
+            error.hidden_text = self._error_text(error.hidden_text)
         error.args = (error.message,)
         return error
 

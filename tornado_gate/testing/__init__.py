@@ -11,7 +11,7 @@ A provider's test names a request, the upstream body it must become, recorded ch
 
 A provider with several operations has `cases`. A provider without an HTTP upstream inherits `InProcessProviderContract` or
 `RealtimeProviderContract`, a format `FormatContract`, a wrapper `WrapperContract`. `tornado_gate.testing.conformance` is the kit
-of ``tornado-gate plugins check``. docs/plugin-testing.md has examples.
+of ``tornado-gate plugins check``. `check_tape` replays a recorded request. docs/plugins/plugin-testing.md has examples.
 
 The package does not need pytest, which finds the inherited tests by their names. If pytest runs, it explains the asserts of the
 contracts like the asserts of test modules.
@@ -61,6 +61,7 @@ from tornado_gate.testing.scripted_upstream import (
     json_answer,
     sse_answer,
 )
+from tornado_gate.testing.tape_replay import Replay, check_tape, replay_tape
 from tornado_gate.testing.wrapper_contract import GuardContract, WrapperCase, WrapperContract
 
 __all__ = [
@@ -83,6 +84,7 @@ __all__ = [
     "ProviderContract",
     "RealtimeProviderContract",
     "ReceivedRequest",
+    "Replay",
     "ScriptedUpstream",
     "UpstreamAnswer",
     "WrapperCase",
@@ -90,12 +92,14 @@ __all__ = [
     "call_to",
     "chat",
     "check_order",
+    "check_tape",
     "chunks_of",
     "collect_chunks",
     "iterate",
     "json_answer",
     "load_format",
     "load_provider",
+    "replay_tape",
     "sse_answer",
     "target_of",
     "wire_request",

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-GUIDE = "docs/plugin-testing.md"
+GUIDE = "docs/plugins/plugin-testing.md"
 MOST_LINES = 60
 MOST_BYTES = 200
 

@@ -42,7 +42,13 @@ class Endless(Value, frozen=True):
     most: int
 
 
-Step = bytes | Fault | Endless
+class Pause(Value, frozen=True):
+    """A step of a response: send nothing for these `seconds`."""
+
+    seconds: float
+
+
+Step = bytes | Fault | Endless | Pause
 
 
 class UpstreamAnswer(Value, frozen=True, kw_only=True):
@@ -197,6 +203,8 @@ class ScriptedUpstream:
                 raise ConnectionResetError
             if step is Fault.HANG:
                 await asyncio.Event().wait()
+            if isinstance(step, Pause):
+                await asyncio.sleep(step.seconds)
             await self._write_step(response, received, step)
         await response.write_eof()
         return response

@@ -36,7 +36,10 @@ LEFT_SECONDS = 3.0
 
 
 class CallerRequest(Value, frozen=True, kw_only=True):
-    """A request of a caller. `form` are the fields and files of a form: name to text, or to (file name, media type, bytes)."""
+    """A request of a caller. `body` is a JSON value, or bytes that are sent unchanged.
+
+    `form` are the fields and files of a form: name to text, or to (file name, media type, bytes).
+    """
 
     method: str
     path: str
@@ -89,7 +92,9 @@ class Stage:
         import aiohttp
 
         headers = {"Authorization": f"Bearer {CALLER_KEY}", **request.headers}
-        options: dict[str, Any] = {"json": request.body} if request.body is not None else {}
+        options: dict[str, Any] = {}
+        if request.body is not None:
+            options = {"data" if isinstance(request.body, bytes) else "json": request.body}
         if request.form is not None:
             form = aiohttp.FormData()
             for name, value in request.form.items():

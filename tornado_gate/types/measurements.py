@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tornado_gate.errors import GateError
+from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.types.bounds import Reservations
 from tornado_gate.types.quantities import Quantities
 from tornado_gate.types.results import Usage
@@ -126,9 +126,10 @@ class Progress(State):
     `model` is the requested name, `target` the target of the last attempt; `attempts` counts the targets tried. `is_sent`: an
     upstream has the request, and has not failed. `is_streamed`: the caller has requested a stream. `ends_at` is the time on the
     event loop's clock when the total timeout of the current attempt ends; None without an attempt. `first_event_seconds` is the
-    time to the first event. `attempt_error` is the code of the error that ended the last attempt. `error_code` is the code of an
-    error after the first event. `is_withheld`: a target has answered, and a guard has refused the response; the caller pays for
-    it.
+    time to the first event. `attempt_error` is the code of the error that ended the last attempt. `error_code` is the code of
+    an error after the first event. `error_message` is the message of the error that the caller received, `error_detail` what
+    only administrators may read of it. `is_withheld`: a target has answered, and a guard has refused the response; the caller
+    pays for it.
 
     `cached`: a wrapper has answered the current attempt without its target (true), or has called the target (false). None: no
     wrapper has looked for an answer. A cached response reports its usage to the caller and is free. It is no measurement of its
@@ -144,6 +145,8 @@ class Progress(State):
     first_event_seconds: float | None = None
     attempt_error: str = ""
     error_code: str = ""
+    error_message: str = ""
+    error_detail: str = ""
     is_withheld: bool = False
     cached: bool | None = None
 
@@ -184,9 +187,17 @@ class Progress(State):
         """Note the time from the request's first byte to the first event of its response."""
         self.first_event_seconds = seconds
 
-    def break_off(self, code: str) -> None:
+    def break_off(self, error: GateError) -> None:
         """Note that the response has failed after its first event."""
-        self.error_code = code
+        self.error_code = error.code
+        self.note_error(error)
+
+    def note_error(self, error: GateError) -> None:
+        """Note the texts of the error that the caller receives, for the usage ledger."""
+        self.error_message = error.message
+        if isinstance(error, UpstreamError):
+            said = f"The upstream said: {error.hidden_text}" if error.hidden_text else ""
+            self.error_detail = f"{error.advice} {said}".strip()
 
     def withhold(self, *, is_withheld: bool) -> None:
         """Note whether a guard still holds the response back."""

@@ -411,7 +411,7 @@ def parse_json(body: bytes | memoryview, provider: str = "") -> Any:
 def invalid_json_error(provider: str = "") -> UpstreamError:
     """Return the error for a response that is not valid JSON."""
     return UpstreamError(
-        f"{describe_provider(provider)} sent a response that is not valid JSON. An administrator can check its base_url."
+        f"{describe_provider(provider)} sent a response that is not valid JSON.", advice="Check its base_url."
     )
 
 

@@ -34,7 +34,9 @@ async def fetch_models(
     rows = next((body[key] for key in members if key in body), None) if isinstance(body, Mapping) else body
     if not isinstance(rows, list):
         provider = call.target.provider
-        raise UpstreamError(f"The provider '{provider}' answered without a list of models. Check its base_url.")
+        raise UpstreamError(
+            f"The provider '{provider}' answered without a list of models.", advice="Check its base_url."
+        )
     named = (row for row in rows[:MAX_MODELS] if isinstance(row, Mapping) and isinstance(row.get(name), str))
     return [ListedModel(name=row[name], context_tokens=_find_context(row, contexts)) for row in named]
 

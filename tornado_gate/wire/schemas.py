@@ -14,5 +14,6 @@ def is_array_of_objects(value: Any) -> bool:
 def wrong_format_error() -> UpstreamError:
     """Return the error for JSON with status 200 that is not a response of this format; SDKs would fail on it silently."""
     return UpstreamError(
-        "The upstream returned JSON that is not a response of the expected wire format. Check the provider's base_url."
+        "The upstream returned JSON that is not a response of the expected wire format.",
+        advice="Check the provider's base_url.",
     )

@@ -128,7 +128,8 @@ def _make_query_error(call: Call, rejected: RejectedResponse) -> GateError:
     """Return the error of a poll. A 404 without the vendor's envelope does not mean that the task does not exist."""
     if rejected.status == 404 and rejected.answer.code == -1:
         return UpstreamError(
-            f"The provider '{call.target.provider}' returned 404 without a Kling error code. Check its base_url."
+            f"The provider '{call.target.provider}' returned 404 without a Kling error code.",
+            advice="Check its base_url.",
         )
     return rejected.error
 

@@ -3,7 +3,7 @@
 Supports local ``$ref``, ``allOf anyOf oneOf not if/then/else``, ``const enum default examples``, types and their
 bounds. Does not support ``$anchor``, ``$dynamicRef``, ``unevaluated*``, ``dependent*``. Candidates are generated and
 checked, the best one first; when none is valid within the step budget, the first candidate is returned. Strings and
-arrays are limited, so a `minLength` of a million is not satisfied. docs/decisions/0009-own-values-for-schemas.md has
+arrays are limited, so a `minLength` of a million is not satisfied. docs/contributing/decisions/0009-own-values-for-schemas.md has
 the libraries that were tried instead.
 """
 

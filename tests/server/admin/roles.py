@@ -1,6 +1,6 @@
 """Who may call the administration API: the table that a test checks with real requests.
 
-``python -m tests.server.admin.roles`` writes it into docs/roles.md.
+``python -m tests.server.admin.roles`` writes it into docs/reference/roles.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tornado_gate.server.admin.routes import ROUTES
 from tornado_gate.server.admin.routing import AdminRoute
 from tornado_gate.server.admin.scope import Limitation
 
-PAGE = Path(__file__).parents[3] / "docs" / "roles.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "roles.md"
 
 CALLERS: dict[str, tuple[int, str]] = {
     "no key": (401, "missing_api_key"),

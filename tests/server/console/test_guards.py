@@ -81,7 +81,7 @@ def test_administrators_of_a_team_find_its_page(console: AdminConsole) -> None:
         "administrator", "lead",
     }  # fmt: skip
     page = console.get("/console/teams", "lead")
-    assert '<a href="/console/teams" aria-current="page">Teams</a>' in page
+    assert '<a href="/console/teams" aria-current="page">' in page
     assert 'href="/console/users"' not in page
     console.services.accounts.members.set_role(console.team.id, console.users["lead"].id, "member", console.actor)
     assert link not in console.get("/console/", "lead")

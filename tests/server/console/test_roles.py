@@ -1,4 +1,4 @@
-"""Who may open which page of the console, and who may send its form. docs/roles.md has the table.
+"""Who may open which page of the console, and who may send its form. docs/reference/roles.md has the table.
 
 A page without a line in the table fails, as does a line without a page.
 """
@@ -34,7 +34,7 @@ ALLOWED = {
 OPENED = {"/console/oidc/callback": (400,), "/console/configuration/undo/ID": (405,)}
 """Statuses of pages that are open to somebody but need what no test of access sends: the state of a sign-in, a form."""
 
-TABLE = (ROOT / "docs/roles.md").read_text(encoding="utf-8")
+TABLE = (ROOT / "docs/reference/roles.md").read_text(encoding="utf-8")
 PAGES: dict[str, tuple[str, str]] = {
     path: (read, change)
     for path, read, change in re.findall(r"^\| `(/console\S*)` \| ([\w -]+?) \| ([\w -]+?) \|", TABLE, re.MULTILINE)

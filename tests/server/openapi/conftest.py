@@ -30,7 +30,7 @@ def client(gateway: Gateway) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="session")
 def administrator_key(gateway: Gateway) -> str:
-    """Made by the command, as docs/admin.md says; conf/gate.yaml has none."""
+    """Made by the command, as docs/reference/admin.md says; conf/gate.yaml has none."""
     place = ["--conf", str(gateway.folder / "gate.yaml"), "--data-dir", str(gateway.folder / "var")]
     done = run_command("keys", "create", "--name", "ops", "--role", "administrator", *place)
     done.check_returncode()

@@ -1,4 +1,4 @@
-"""The commands of docs/admin.md run as they are."""
+"""The commands of docs/reference/admin.md run as they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.server.openapi.conftest import ROOT
 
-COMMANDS = re.findall(r"```bash\n(.*?)```", (ROOT / "docs/admin.md").read_text(encoding="utf-8"), re.DOTALL)
+COMMANDS = re.findall(r"```bash\n(.*?)```", (ROOT / "docs/reference/admin.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
 @pytest.mark.qa

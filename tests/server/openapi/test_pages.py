@@ -72,6 +72,16 @@ def test_a_page_that_does_not_exist_is_not_found(client: httpx.Client) -> None:
     assert client.get("/docs/").status_code == 200
 
 
+def test_a_search_finds_routes_by_all_their_words(client: httpx.Client) -> None:
+    page = client.get("/docs/search", params={"q": "CHAT completion"}).text
+    assert 'href="/docs/chat#' in page
+    assert "/v1/embeddings" not in page
+    hostile = client.get("/docs/search", params={"q": "<script>alert(1)</script>" * 50}).text
+    assert "No route has all words" in hostile
+    assert "<script" not in hostile
+    assert "Type a word" in client.get("/docs/search").text
+
+
 def test_texts_of_a_description_are_escaped() -> None:
     text = "a `<b>` **<i>**\n\n<script>alert('1')</script>"
     rendered = sections.render_text(text)

@@ -1,4 +1,4 @@
-"""The example of docs/text-maps.md works as the page says."""
+"""The example of docs/plugins/text-maps.md works as the page says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tornado_gate.testing import iterate
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.texts import GuardedText, Span, find_spans
 
-PAGE = Path(__file__).parents[3] / "docs" / "text-maps.md"
+PAGE = Path(__file__).parents[3] / "docs" / "plugins" / "text-maps.md"
 
 
 def read_example() -> TextMap:

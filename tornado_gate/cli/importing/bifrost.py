@@ -46,12 +46,12 @@ _CLIENT_LOST: Final = {
 _SECTIONS_LOST: Final = {
     "mcp": "the gateway runs no tools itself; MCP servers are called by vendors or by the callers",
     "vector_store": "there is no cache for similar requests; the plugin cache serves equal requests",
-    "plugins": "plugins of Bifrost do not run here; see docs/plugins.md",
-    "guardrails_config": "guards are plugins here; see the plugin redact and docs/guards.md",
-    "cluster_config": "several nodes share a database and limits.store; see docs/operations.md",
+    "plugins": "plugins of Bifrost do not run here; see docs/plugins/README.md",
+    "guardrails_config": "guards are plugins here; see the plugin redact and docs/how-to/guards.md",
+    "cluster_config": "several nodes share a database and limits.store; see docs/scaling.md",
     "encryption_key": "the gateway makes its own key for stored secrets",
 }
-_DEFAULT_ADVICE: Final = "this gateway has no such setting; see docs/configuration.md"
+_DEFAULT_ADVICE: Final = "this gateway has no such setting; see docs/reference/configuration.md"
 
 
 def read_bifrost(source: Any) -> ConfBuilder:

@@ -15,8 +15,8 @@ _LOST: Final = {
     "routing_rules": "requests are not routed by expressions; give each rule a model with targets and fallbacks",
     "pricing_overrides": "state prices under `prices`",
     "business_units": "teams have no units above them; give the teams budgets",
-    "roles": "roles are member and administrator; see docs/roles.md",
-    "auth_config": "administrators sign in to the console; see docs/accounts.md",
+    "roles": "roles are member and administrator; see docs/reference/roles.md",
+    "auth_config": "administrators sign in to the console; see docs/how-to/accounts.md",
     "complexity_analyzer_config": "requests are not routed by complexity",
 }
 

@@ -51,11 +51,11 @@ _ADVICE: Final = {
     "general_settings.store_model_in_db": "models in LiteLLM's database are not read; add them under `models`",
     "general_settings.alerting": "alerts come from the metrics at /metrics; set them up in your monitoring",
     "general_settings.pass_through_endpoints": "other addresses are not forwarded; call them directly, or write a plugin",
-    "guardrails": "guards are plugins here; see the plugin redact and docs/guards.md",
+    "guardrails": "guards are plugins here; see the plugin redact and docs/how-to/guards.md",
     "router_settings.redis_host": "set limits: {store: redis://HOST:PORT/DB} so that several nodes count together",
     "router_settings.redis_url": "set limits: {store: redis://HOST:PORT/DB} so that several nodes count together",
 }
-_DEFAULT_ADVICE: Final = "this gateway has no such setting; see docs/configuration.md"
+_DEFAULT_ADVICE: Final = "this gateway has no such setting; see docs/reference/configuration.md"
 _HARMLESS: Final = frozenset(
     {
         *("litellm_settings.drop_params", "litellm_settings.set_verbose", "litellm_settings.telemetry"),

@@ -55,7 +55,7 @@ _ENABLED: Final = 1
 _CHANNEL_LOSSES: Final = {
     "param_override": "conf has no parameters that replace those of requests; let the callers send them",
     "header_override": "state the headers under `headers` of the provider",
-    "status_code_mapping": "statuses cannot be replaced; callers get those of docs/api.md",
+    "status_code_mapping": "statuses cannot be replaced; callers get those of docs/reference/api.md",
     "system_prompt": "conf adds no system prompt; let the callers send it, or write a wrapper",
 }
 

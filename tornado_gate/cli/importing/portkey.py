@@ -47,14 +47,14 @@ _READ: Final = frozenset(
     }
 )
 _ADVICE: Final = {
-    "input_guardrails": "guards are plugins here; see the plugin redact and docs/guards.md",
-    "output_guardrails": "guards are plugins here; see the plugin redact and docs/guards.md",
-    "before_request_hooks": "guards are plugins here; see the plugin redact and docs/guards.md",
-    "after_request_hooks": "guards are plugins here; see the plugin redact and docs/guards.md",
+    "input_guardrails": "guards are plugins here; see the plugin redact and docs/how-to/guards.md",
+    "output_guardrails": "guards are plugins here; see the plugin redact and docs/how-to/guards.md",
+    "before_request_hooks": "guards are plugins here; see the plugin redact and docs/how-to/guards.md",
+    "after_request_hooks": "guards are plugins here; see the plugin redact and docs/how-to/guards.md",
     "forward_headers": "headers of callers are not forwarded; state fixed ones under `headers` of the provider",
     "metadata": "requests are not marked by configs; give keys `tags`",
 }
-_DEFAULT_ADVICE: Final = "this gateway has no such setting; see docs/configuration.md"
+_DEFAULT_ADVICE: Final = "this gateway has no such setting; see docs/reference/configuration.md"
 _INHERITED: Final = ("override_params", "request_timeout", "custom_host", "provider", "api_key", "virtual_key")
 _MOST_DEPTH: Final = 20
 

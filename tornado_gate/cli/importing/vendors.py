@@ -145,7 +145,7 @@ def explain_unsupported(name: str) -> str:
     known = next((text for start, text in _UNSUPPORTED.items() if name.strip().lower().startswith(start)), "")
     return known or (
         "no plugin serves this vendor; if it has an OpenAI-compatible API, add a provider with `plugin: openai` and its "
-        "base_url, or write a plugin (docs/plugins.md)"
+        "base_url, or write a plugin (docs/plugins/README.md)"
     )
 
 

@@ -1,6 +1,6 @@
 """A small HTTP/1.1 client: connection reuse, one request at a time per connection, response bodies with back-pressure.
 
-Without redirects, cookies, proxies and caches, which a gateway does not need towards its upstreams.
+Without redirects, cookies and caches, which a gateway does not need towards its upstreams.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
@@ -29,6 +30,9 @@ from tornado_gate.http.client.request import (
     render_header_lines,
 )
 from tornado_gate.http.client.response import HttpResponse
+
+if TYPE_CHECKING:
+    from tornado_gate.config.network import Proxy
 
 MAX_CACHED_HEADERS = 64
 """Size of the caches of rendered headers and of prepared heads; requests to one provider differ little in them."""
@@ -57,15 +61,23 @@ timeout that short.
 class HttpClient:
     """A client with connections to any number of origins, one per concurrent request. It belongs to one event loop.
 
-    `connect_seconds` covers everything until a request can be sent: DNS, TCP, TLS. `tls` replaces the default TLS context.
+    `connect_seconds` covers everything until a request can be sent: DNS, TCP, the tunnel of a proxy, TLS. `tls` replaces the
+    default TLS context.
     """
 
-    def __init__(self, connect_seconds: float, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, connect_seconds: float, tls: ssl.SSLContext | None = None, proxy: Proxy | None = None) -> None:
         self._connect_seconds = connect_seconds
         self._tls = tls
+        self._proxy = proxy
         # One cache per client, so that keys are dropped with it. URLs of one provider may differ while its headers are equal.
         lines = lru_cache(maxsize=MAX_CACHED_HEADERS)(render_header_lines)
         self._opening = lru_cache(maxsize=MAX_CACHED_HEADERS)(partial(prepare_head, lines=lines))
+        self._exact_opening: Callable[..., PreparedHead] = partial(prepare_head, find=parse_exact_address)
+        if proxy is not None:
+            from tornado_gate.http.client.proxy import prepare_proxied_head
+
+            self._opening = lru_cache(maxsize=MAX_CACHED_HEADERS)(partial(prepare_proxied_head, proxy))
+            self._exact_opening = partial(prepare_proxied_head, proxy, exact=True)
         self._prepared: dict[str, tuple[Mapping[str, str], HeaderPairs, PreparedHead]] = {}
         """By URL, the head of the last POST whose headers were a read-only mapping, which a provider reuses for its requests."""
         self._loop = asyncio.get_running_loop()
@@ -96,7 +108,7 @@ class HttpClient:
         is that the upstream cannot have processed it twice with an effect: it was not sent completely, or its method is
         idempotent. Go's net/http has the same rule (transport.go, shouldRetryRequest). Other requests raise ConnectionBroken.
         """
-        make = partial(prepare_head, find=parse_exact_address) if exact else self._opening
+        make = self._exact_opening if exact else self._opening
         origin, start, bodiless, sized, idempotent = make(method, url, tuple(headers.items()), usual)
         if body is None:
             head, body = finish_head(start, 0 if sized else None), b""
@@ -219,9 +231,13 @@ class HttpClient:
 
     async def _connect(self, origin: Origin) -> ClientConnection:
         trust = (self._tls or make_default_ssl_context()) if origin.scheme == "https" else None
-        addresses = await self._resolve_origin(origin)
+        proxy = self._proxy if self._proxy is not None and self._proxy.covers(origin.host) else None
+        hop = origin if proxy is None else Origin("http", proxy.host, proxy.port)
+        addresses = await self._resolve_origin(hop)
         opened = await start_connection(addresses, happy_eyeballs_delay=ATTEMPT_SECONDS, interleave=1, loop=self._loop)
         _set_options(opened)
+        if proxy is not None and trust is not None:
+            await self._open_tunnel(opened, proxy, origin)
         _, connection = await self._loop.create_connection(
             lambda: ClientConnection(self, origin, self._loop, opened),
             sock=opened,
@@ -234,6 +250,15 @@ class HttpClient:
         if self._closed is not None:
             connection.abort()
         return connection
+
+    async def _open_tunnel(self, opened: socket.socket, proxy: Proxy, origin: Origin) -> None:
+        from tornado_gate.http.client.proxy import open_tunnel
+
+        try:
+            await open_tunnel(self._loop, opened, proxy, origin)
+        except BaseException:
+            opened.close()
+            raise
 
     async def _resolve_origin(self, origin: Origin) -> Sequence[AddrInfoType]:
         try:

@@ -3,7 +3,8 @@ files that upstreams have made, and webhooks.
 
 It prevents server-side request forgery: a caller must not reach through the gateway what it cannot reach itself. The URL is
 parsed once, by the library that also connects; its name is resolved once, every address is checked, and the connection is
-made to a checked address only, so DNS rebinding has no effect. Each redirect is checked again. No cookies, keys or proxies.
+made to a checked address only, so DNS rebinding has no effect. Each redirect is checked again. No cookies or keys.
+With conf's ``fetch.proxy`` the proxy resolves the name and connects, so the proxy must refuse private addresses too.
 Bytes, seconds and redirects are limited while data arrives; announced sizes are not trusted.
 
 addresses    which addresses are allowed; parsing of URLs

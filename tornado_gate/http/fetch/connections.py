@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
 
+    from tornado_gate.config.network import Proxy
+
 CHUNK_BYTES = 64 * 1024
 
 HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": f"tornado-gate/{__version__}"}
@@ -46,20 +48,28 @@ async def open_response(
     tls: ssl.SSLContext | None,
     headers: Mapping[str, str] = HEADERS,
     body: bytes | None = None,
+    proxy: Proxy | None = None,
 ) -> AsyncIterator[aiohttp.ClientResponse]:
-    """Send one request to one of the checked `addresses`; return the response, even a redirect. Its body is not read yet."""
+    """Send one request to one of the checked `addresses`; return the response, even a redirect. Its body is not read yet.
+
+    A `proxy` resolves the URL's host itself; `addresses` are then not used.
+    """
     import aiohttp
+
+    from tornado_gate.http.client.aiohttp_session import make_request_options
 
     async with (
         aiohttp.ClientSession(
-            connector=_create_connector(addresses, tls),
+            connector=_create_connector(addresses, tls) if proxy is None else _create_proxied_connector(tls),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),
             auto_decompress=False,
             trust_env=False,
             read_bufsize=CHUNK_BYTES,
         ) as session,
-        session.request(method, url, headers=headers, data=body, allow_redirects=False) as response,
+        session.request(
+            method, url, data=body, allow_redirects=False, **make_request_options(str(url), headers, proxy)
+        ) as response,
     ):
         yield response
 
@@ -92,6 +102,13 @@ async def decode_body(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes,
         if inflater.eof:  # ignores data after the end
             return
     raise ValueError("the compressed file is incomplete")
+
+
+def _create_proxied_connector(tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
+    """Return a connector that connects to the proxy only, because every request on it has the proxy."""
+    import aiohttp
+
+    return aiohttp.TCPConnector(force_close=True, ssl=tls or True)
 
 
 def _create_connector(addresses: Collection[Address], tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:

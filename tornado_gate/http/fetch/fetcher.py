@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tornado_gate.codec.media_types import WrongMediaType, resolve_media_type
 from tornado_gate.config.model import FetchRules, LimitsConfig
+from tornado_gate.config.network import Proxy, TrustFault
 from tornado_gate.errors import InvalidField, Unavailable
 from tornado_gate.http.client.response import SizeBound
 from tornado_gate.http.fetch.addresses import (
@@ -37,11 +39,13 @@ from tornado_gate.http.fetch.connections import (
 from tornado_gate.http.fetch.inline import decode_data_url_in_thread
 from tornado_gate.http.fetch.opened import OpenedFile, as_upstream_errors, open_file
 from tornado_gate.http.fetch.shares import SharedResource
-from tornado_gate.types.value import Value
+from tornado_gate.types.value import Value, replace
 
 if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
+
+log = logging.getLogger(__name__)
 
 COPIES = 4
 """The memory of a fetched file, in multiples of its size: its base64 in the request, the request as JSON, and the JSON in the
@@ -170,32 +174,57 @@ class Fetcher:
             yield opened
 
     async def post(
-        self, url: str, body: bytes, headers: Mapping[str, str], *, seconds: float, account: str = ""
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        seconds: float,
+        account: str = "",
+        own_host: str = "",
     ) -> int:
         """Post `body` to `url` and return the HTTP status, including errors. The response's body is discarded.
 
-        The rules of `fetch` apply, but redirects are not followed. An account's posts have separate slots, as its fetches. Raises
-        PostFailed for a redirect, if there is no response within `seconds`, and without a slot in POST_WAIT_SECONDS.
+        The rules of `fetch` apply, but redirects are not followed. An account's posts have separate slots, as its fetches.
+        `own_host` is as in `rules_for_host`. Raises PostFailed for a redirect, if there is no response within `seconds`, and
+        without a slot in POST_WAIT_SECONDS.
         """
         try:
             await self._posting.reserve(account, 1, POST_WAIT_SECONDS, BUSY_POSTS)
         except Unavailable as busy:
             raise PostFailed(busy.message) from None
         try:
-            return await self._post(url, body, headers, seconds)
+            return await self._post(url, body, headers, seconds, own_host)
         finally:
             self._posting.release(account, 1)
 
-    async def _post(self, url: str, body: bytes, headers: Mapping[str, str], seconds: float) -> int:
+    async def resolve_own_host(self, host: str, port: int) -> Sequence[Address]:
+        """Return the addresses of a host that conf names. Private networks are allowed, metadata services are not.
+
+        Raises PostFailed.
+        """
+        from yarl import URL
+
+        try:
+            url = URL.build(scheme="http", host=host.strip("[]"), port=port)
+            return await self._resolve_host(url, replace(self.rules, allow_private=True))
+        except FetchRefused as refused:
+            raise PostFailed(refused.what) from None
+        except ValueError:
+            raise PostFailed("This is not the name of a host.") from None
+
+    async def _post(self, url: str, body: bytes, headers: Mapping[str, str], seconds: float, own_host: str) -> int:
         rules = self.rules
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(seconds):
-                    address = parse(url.strip(), rules)
-                    addresses = await self._resolve_host(address, rules)
-                    sent = open_response(
-                        "POST", address, addresses, tls=self._tls, headers={**HEADERS, **headers}, body=body
+                    address = parse(url.strip(), rules, own_host=own_host)
+                    proxy = _choose_proxy(address, rules)
+                    addresses = await self._resolve_host(
+                        address, rules_for_host(address, rules, own_host), proxied=proxy is not None
                     )
+                    options: dict[str, Any] = {"tls": self._make_tls(rules), "proxy": proxy, "body": body}
+                    sent = open_response("POST", address, addresses, headers={**HEADERS, **headers}, **options)
                     with map_fetch_errors():
                         response = await stack.enter_async_context(sent)
             except FetchRefused as refused:
@@ -240,9 +269,11 @@ class Fetcher:
         """Return the final response and its URL; the response is open until `stack` closes."""
         url = parse(address, rules, own_host=own_host)
         for _ in range(rules.redirects + 1):
-            addresses = await self._resolve_host(url, rules_for_host(url, rules, own_host))
+            proxy = _choose_proxy(url, rules)
+            addresses = await self._resolve_host(url, rules_for_host(url, rules, own_host), proxied=proxy is not None)
+            sent = open_response("GET", url, addresses, tls=self._make_tls(rules), proxy=proxy)
             with map_fetch_errors():
-                response = await stack.enter_async_context(open_response("GET", url, addresses, tls=self._tls))
+                response = await stack.enter_async_context(sent)
             location = response.headers.get("Location")
             if response.status not in REDIRECTS or not location:
                 if response.status != 200:
@@ -255,8 +286,19 @@ class Fetcher:
             "unreachable_url", f"This address redirects more than {rules.redirects} times.", SEND_FILE_ADVICE
         )
 
-    async def _resolve_host(self, url: URL, rules: FetchRules) -> list[Address]:
-        """Resolve the URL's host and check every address. Raises FetchRefused."""
+    def _make_tls(self, rules: FetchRules) -> ssl.SSLContext | None:
+        """Return the TLS context of a connection, None for the usual one. Raises FetchRefused."""
+        try:
+            return self._tls or rules.network.make_tls()
+        except TrustFault as fault:
+            log.warning("network.%s: %s", fault.key, fault)
+            raise FetchRefused("unreachable_url", "This address could not be read.", CHECK_LOGIN_ADVICE) from None
+
+    async def _resolve_host(self, url: URL, rules: FetchRules, *, proxied: bool = False) -> list[Address]:
+        """Resolve the URL's host and check every address. Raises FetchRefused.
+
+        A proxy resolves the host itself: for `proxied`, a name that only the proxy knows has no address here.
+        """
         host, loop, addresses = url.raw_host or "", asyncio.get_running_loop(), list[Address]()
         spelled = parse_literal(host)
         if spelled is not None:
@@ -265,11 +307,16 @@ class Fetcher:
             with suppress(OSError, ValueError):
                 answers = await loop.run_in_executor(self._threads, self._resolve, host, url.port or 0)
                 addresses = [ip_address(answer.partition("%")[0]) for answer in answers]
-        if not addresses:
+        if not addresses and not proxied:
             raise FetchRefused("unreachable_url", "The host of this address cannot be resolved.", CHECK_LOGIN_ADVICE)
         if not all(is_allowed(address, rules) for address in addresses):
             raise FetchRefused("private_address", "This address is not on the public internet.", SEND_FILE_ADVICE)
         return addresses
+
+
+def _choose_proxy(url: URL, rules: FetchRules) -> Proxy | None:
+    proxy = rules.network.proxy
+    return proxy if proxy is not None and proxy.covers(url.raw_host or "") else None
 
 
 @contextmanager

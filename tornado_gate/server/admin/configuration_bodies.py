@@ -8,7 +8,7 @@ from __future__ import annotations
 from marshmallow import INCLUDE, Schema
 
 from tornado_gate.accounts.key_checks import LONGEST_WORD
-from tornado_gate.codec.fields import Array, Integer, Object, String
+from tornado_gate.codec.fields import Array, Boolean, Integer, Object, String
 from tornado_gate.config.secret_store import LONGEST_SECRET
 from tornado_gate.server.admin.bodies import AdminSchema
 
@@ -39,6 +39,12 @@ class NewProviderSchema(EntrySchema):
     plugin = String(required=True, filled=True, longest=LONGEST_WORD)
     base_url = String(filled=True, longest=_LONGEST_ADDRESS)
     api_key = String(filled=True, longest=LONGEST_SECRET)
+
+
+class PluginChangeSchema(EntrySchema):
+    """Changes of a plugin's entry: `on`, `required`, `models` and `operations`, and settings of the plugin. Null removes one."""
+
+    on = Boolean()
 
 
 class TargetSchema(AdminSchema):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from tornado_gate.config.entry_edits import EntryAddition, EntryChange, EntryRemoval, Section, Step
+from tornado_gate.config.entry_edits import EntryAddition, EntryChange, EntryRemoval, PluginChange, Section, Step
 from tornado_gate.errors import GateError, NotFound
 from tornado_gate.pipeline.connection_tests import check_connection
 from tornado_gate.server.admin.configuration_bodies import (
@@ -14,11 +14,13 @@ from tornado_gate.server.admin.configuration_bodies import (
     ModelChangeSchema,
     NewModelSchema,
     NewProviderSchema,
+    PluginChangeSchema,
     ProviderChangeSchema,
 )
 from tornado_gate.server.admin.parameters import text_parameter
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Deleted
 from tornado_gate.server.configuration_changes import AppliedChange, change_configuration, forget_keys, store_secrets
+from tornado_gate.server.plugin_settings import store_setting_secrets
 from tornado_gate.server.process.conf_change import find_obstacle
 from tornado_gate.types.value import Value
 
@@ -125,6 +127,22 @@ async def check_provider(request: AdminRequest) -> ConnectionView:
     return ConnectionView(ok=result.ok, message=result.message, models=names)
 
 
+async def change_plugin(request: AdminRequest) -> ChangedEntry:
+    _, members, version = _split_body(request.body)
+    on = members.pop("on", None)
+    gate = request.services.gate
+    config = gate.snapshot.config
+    if request.id not in gate.host.plugins and request.id not in config.plugins:
+        raise NotFound("No plugin of this name is installed. GET /admin/v1/plugins lists them.", code="unknown_plugin")
+    members, references = await request.run(store_setting_secrets, config, request.id, members)
+    try:
+        step = PluginChange(plugin=request.id, members=members, on=on)
+        return await _write(request, "plugin.change", request.id, [step], version)
+    except GateError:
+        await request.run(forget_keys, config, references)
+        raise
+
+
 async def create_model(request: AdminRequest) -> ChangedEntry:
     name, entry, version = _split_body(request.body)
     step = EntryAddition(section="models", name=name, entry=entry)
@@ -198,6 +216,11 @@ ROUTES = [
         method="POST", path="/providers/{id}/test", function=check_provider, tag=_TAG, answer=ConnectionView,
         body=ConnectionTestSchema, example={}, summary="Test the connection to a vendor",
         description="Asks for the vendor's list of models; if the plugin cannot do this, sends a short chat.",
+    ),
+    AdminRoute(
+        method="PATCH", path="/plugins/{id}", function=change_plugin, tag=_TAG, answer=ChangedEntry,
+        body=PluginChangeSchema, example={"on": True}, summary="Switch a plugin on or off, or change its settings",
+        description=f"{_SAVED} The value null removes a member. Secrets go to the encrypted store.",
     ),
     AdminRoute(
         method="POST", path="/models", function=create_model, tag=_TAG, answer=ChangedEntry, body=NewModelSchema,

@@ -17,11 +17,17 @@ def render_csv(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """Return a table with a line of headings. No spreadsheet interprets one of its texts as a formula; None is an empty
     cell.
     """
+    return _write_rows([list(columns)]) + render_csv_rows(rows)
+
+
+def render_csv_rows(rows: Iterable[Iterable[object]]) -> str:
+    """Return the lines of a table without its headings, with the same rules."""
+    return _write_rows([[format_cell(cell) for cell in row] for row in rows])
+
+
+def _write_rows(rows: Iterable[Iterable[object]]) -> str:
     output = io.StringIO()
-    writer = csv.writer(output)
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([format_cell(cell) for cell in row])
+    csv.writer(output).writerows(rows)
     return output.getvalue()
 
 

@@ -7,6 +7,7 @@ from tornado_gate.server.admin import (
     key_routes,
     limit_routes,
     state_routes,
+    tape_routes,
     team_routes,
     usage_routes,
     user_routes,
@@ -21,5 +22,6 @@ ROUTES = [
     *limit_routes.ROUTES,
     *state_routes.ROUTES,
     *configuration_routes.ROUTES,
+    *tape_routes.ROUTES,
 ]
 TABLE = AdminTable(ROUTES)

@@ -11,6 +11,7 @@ from tornado_gate.codec.large_json import encode_json
 from tornado_gate.database.engine import Database
 from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.ledger.reports import GROUPS, Reports
+from tornado_gate.ledger.request_search import LONGEST_TEXT, SCANNED_ROWS, RequestPage, RequestQuery, search_requests
 from tornado_gate.ledger.rows import RequestRow, UsageQuery, UsageRow
 from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.admin.parameters import (
@@ -32,9 +33,9 @@ MOST_SHARED = 200
 """The maximum number of requests with one x-request-id that are read."""
 COLUMNS = (
     *("requests", "errors", "input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"),
-    *("reasoning_tokens", "images", "seconds", "cost_usd", "unpriced_requests"),
+    *("reasoning_tokens", "images", "seconds", "cost_usd", "unpriced_requests", "known_cost_usd"),
 )
-"""The sums of a row. `cost_usd` is null when the price of any request is unknown."""
+"""The sums of a row. `cost_usd` is null when the price of any request is unknown; `known_cost_usd` is the cost of the others."""
 
 
 class RequestView(Value, frozen=True, kw_only=True):
@@ -44,7 +45,8 @@ class RequestView(Value, frozen=True, kw_only=True):
     Counts of tokens are null where the upstream reported none; `estimated`: they are an estimate. `cached`: the
     response came from a cache of the gateway. `outcome` is `complete`, `broken`, `aborted` (the caller left), `refused`
     (4xx) or `failed` (5xx). `cost_usd` is null if the price is unknown. `body` is the beginning of the request's body
-    where conf records bodies.
+    where conf records bodies. `error_message` is the message that the caller received, `error_detail` advice for
+    administrators and what the upstream said; a limited key reads no detail. `tokens_per_second` are output tokens.
     """
 
     id: str
@@ -63,6 +65,8 @@ class RequestView(Value, frozen=True, kw_only=True):
     format: str
     status: int
     error_code: str
+    error_message: str
+    error_detail: str
     outcome: str
     input_tokens: int | None
     cached_input_tokens: int | None
@@ -81,6 +85,7 @@ class RequestView(Value, frozen=True, kw_only=True):
     cached: bool
     first_byte_ms: float | None
     total_ms: float
+    tokens_per_second: float | None
     attempts: int
     cost_usd: float | None
     tags: tuple[str, ...]
@@ -89,8 +94,10 @@ class RequestView(Value, frozen=True, kw_only=True):
     body: str | None
 
 
-def describe_request(row: RequestRow) -> RequestView:
-    return RequestView(**{name: getattr(row, name) for name in RequestView.__struct_fields__})
+def describe_request(row: RequestRow, scope: Scope) -> RequestView:
+    """Return a row for a key with this scope."""
+    view = RequestView(**{name: getattr(row, name) for name in RequestView.__struct_fields__})
+    return replace(view, error_detail="") if scope.limitations - {"administration"} else view
 
 
 def describe_usage(row: UsageRow) -> dict[str, Any]:
@@ -105,7 +112,10 @@ async def get_usage(request: AdminRequest) -> msgspec.Raw | TextAnswer:
 
 def _make_report(database: Database, query: UsageQuery, form: str, scope: Scope) -> msgspec.Raw | TextAnswer:
     """Return the response as it is sent. Blocks: 50,000 rows take half a second. Raises InvalidField."""
-    rows = _find_usage(database, query, scope)
+    try:
+        rows = _find_usage(database, query, scope)
+    except ValueError as error:
+        raise InvalidField("group_by", f"This report cannot be made: {error}.") from None
     if len(rows) > MOST_ROWS:
         message = f"This report has {len(rows)} rows; at most {MOST_ROWS} are sent. Narrow it by time or filters."
         raise InvalidField("group_by", message, code="too_many_values")
@@ -136,7 +146,7 @@ def _read_usage_query(parameters: dict[str, Any] | Any) -> UsageQuery:
         if word not in GROUPS:
             message = f"'group_by' may have {', '.join(GROUPS)}, separated by commas, not '{word[:50]}'."
             raise InvalidField("group_by", message)
-    filters = {name: parameters[name] for name in _FILTER_NAMES}
+    filters = {name: parameters[name] for name in (*_FILTER_NAMES, "end_user")}
     return UsageQuery(start=start, end=end, group_by=groups, status=parameters["status"] or 0, **filters)
 
 
@@ -151,18 +161,20 @@ async def list_requests(request: AdminRequest) -> Page[RequestView]:
     limit, team = query["limit"], request.scope.narrow_team(query["team"])
     if team is None:
         return Page(data=())
-    filters = {"team": team, **{name: query[name] for name in ("user", "key", "model", "request_id")}}
-    rows = await request.run(
-        Reports(request.services.database).requests,
+    filters = {"team": team, **{name: query[name] for name in ("user", "key", "model", "request_id", *_SLOW_FILTERS)}}
+    wanted = RequestQuery(
         start=query["from"],
         end=query["to"],
         before=_check_row_id(query["after"]),
-        limit=limit + 1,
+        limit=limit,
         only_errors=bool(query["only_errors"]),
+        status=query["status"] or 0,
+        text=query["search"],
         **filters,
     )
-    shown = tuple(describe_request(row) for row in rows[:limit] if request.scope.has_request(row))
-    return Page(data=shown, next=rows[limit - 1].id if len(rows) > limit else None)
+    page: RequestPage = await request.run(search_requests, request.services.database, wanted)
+    shown = tuple(describe_request(row, request.scope) for row in page.rows if request.scope.has_request(row))
+    return Page(data=shown, next=page.next or None)
 
 
 def _check_row_id(text: str) -> str | None:
@@ -187,16 +199,26 @@ async def get_request(request: AdminRequest) -> RequestView:
             f"GET /admin/v1/requests?request_id={request.id}, and ask for one by its 'id'."
         )
         raise RequestError(message, code="ambiguous_request_id", status=409)
-    return describe_request(rows[0])
+    return describe_request(rows[0], request.scope)
 
 
 _FILTER_NAMES = ("user", "team", "key", "model", "provider", "tag")
+_SLOW_FILTERS = ("error_code", "operation", "tag", "end_user")
 _STATUS = RouteParameter(
     name="status",
     description="Only requests with this HTTP status.",
     schema={"type": "integer", "minimum": 100, "maximum": 599},
 )
 _FILTERS = tuple(text_parameter(name, f"Only requests with this {name}.") for name in _FILTER_NAMES)
+_END_USER = text_parameter("end_user", "Only requests with this end user.")
+_SLOW_PARAMETERS = (
+    text_parameter("error_code", "Only requests with this error code."),
+    text_parameter("operation", "Only requests with this operation."),
+    _END_USER,
+    text_parameter(
+        "search", "Only requests with this text in their id, model, end user or error message.", maxLength=LONGEST_TEXT
+    ),
+)
 _SPAN = (time_parameter("from", "The begin."), time_parameter("to", "The end, which is not included."))
 _SUM: JsonSchema = {"type": "integer", "minimum": 0}
 _USAGE: JsonSchema = {
@@ -216,6 +238,7 @@ _USAGE: JsonSchema = {
                     **dict.fromkeys(COLUMNS, _SUM),
                     "seconds": {"type": "number", "description": "Of video or sound."},
                     "cost_usd": {"type": ["number", "null"], "description": "Null when any price is unknown."},
+                    "known_cost_usd": {"type": "number", "description": "Of the requests with a known price."},
                 },
             },
         },
@@ -228,16 +251,19 @@ ROUTES = [
         description=f"Without `from`, 30 days. `group_by` is one or more of {', '.join(f'`{name}`' for name in GROUPS)}, "
         "separated by commas; days and hours are UTC. Requests of the last seconds may be missing.",
         parameters=(
-            *_SPAN, text_parameter("group_by", "Names, separated by commas."), *_FILTERS, _STATUS,
+            *_SPAN, text_parameter("group_by", "Names, separated by commas."), *_FILTERS, _END_USER, _STATUS,
             choice_parameter("format", "The format of the answer.", "json", "csv"),
         ),
         query_example={"from": "7d", "group_by": "day,model"},
     ),
     AdminRoute(
         method="GET", path="/requests", function=list_requests, tag=_TAG, limited=EVERY, answer=Page[RequestView],
-        summary="List requests", description="Newest first. A page of a limited key may be short and yet have a next one.",
+        summary="List requests", description="Newest first. A page may be short and yet have a next one: of a limited key, "
+        f"and with `status`, `search`, {', '.join(f'`{name}`' for name in _SLOW_FILTERS)}, for which {SCANNED_ROWS:,} requests "
+        "are examined.",
         parameters=(
-            *_SPAN, *(parameter for parameter in _FILTERS if parameter.name not in ("provider", "tag")),
+            *_SPAN, *(parameter for parameter in _FILTERS if parameter.name != "provider"), _STATUS,
+            *_SLOW_PARAMETERS,
             text_parameter("request_id", "Only requests with this x-request-id. Callers may choose it."),
             flag_parameter("only_errors", "Only requests that were refused, failed or broke off."), *PAGE,
         ),

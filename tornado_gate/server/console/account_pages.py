@@ -5,6 +5,7 @@ from __future__ import annotations
 from tornado_gate.accounts.errors import AccountError, TooManyAttempts
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.words import format_wait
 
 ACCOUNT = "/console/account"
@@ -24,7 +25,7 @@ class AccountPage(ConsoleHandler):
         accounts = self.services.accounts
         self.render_page(
             "account.html",
-            title="Account",
+            title=translate("Account"),
             status=status,
             profile=profile or Form({"name": self.user.name}),
             password=password or Form(),
@@ -50,7 +51,7 @@ class NamePage(AccountPage):
             form.add(error, ("name",))
             await self.show(profile=form, status=400)
             return
-        self.flash("Your name is changed.")
+        self.flash(translate("Your name is changed."))
         self.redirect(ACCOUNT, status=303)
 
 
@@ -67,7 +68,9 @@ class PasswordPage(AccountPage):
         try:
             await self.run_slowly(accounts.sessions.change_password, self.session, old, new, self.make_actor())
         except TooManyAttempts as error:
-            form.error = f"Too many attempts. Wait {format_wait(error.retry_after)}, then try again."
+            form.error = translate("Too many attempts. Wait {wait}, then try again.").format(
+                wait=format_wait(error.retry_after)
+            )
             self.set_header("Retry-After", str(max(1, int(error.retry_after))))
             await self.show(password=form, status=429)
             return
@@ -77,7 +80,7 @@ class PasswordPage(AccountPage):
                 form.errors, form.error = {"new": error.message}, ""
             await self.show(password=form, status=400)
             return
-        self.flash("Your password is changed. All other sessions have ended.")
+        self.flash(translate("Your password is changed. All other sessions have ended."))
         self.redirect(ACCOUNT, status=303)
 
 
@@ -94,7 +97,7 @@ class EndSessionPage(AccountPage):
         except AccountError as error:
             self.flash(error.message, "warning")
         else:
-            self.flash("The session has ended.")
+            self.flash(translate("The session has ended."))
         if identity == self.session.id:
             self.drop_session()
         self.redirect(ACCOUNT, status=303)
@@ -109,7 +112,7 @@ class EndOtherSessionsPage(AccountPage):
     async def post(self) -> None:
         assert self.session is not None
         await self.run_database(self.services.accounts.sessions.end_others, self.user.id, self.session.id)
-        self.flash("All other sessions have ended.")
+        self.flash(translate("All other sessions have ended."))
         self.redirect(ACCOUNT, status=303)
 
 

@@ -12,6 +12,7 @@ from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.audit_words import KINDS, describe_action, describe_detail
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import translate
 
 AUDIT = "/console/audit"
 ROWS = 100
@@ -47,7 +48,7 @@ class AuditPage(AuditHandler):
         filters = urlencode({name: value for name, value in query.items() if value}, errors="replace")
         self.render_page(
             "audit.html",
-            title="Audit log",
+            title=translate("Audit log"),
             events=shown,
             query=query,
             kinds=KINDS,

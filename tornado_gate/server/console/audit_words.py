@@ -5,49 +5,54 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tornado_gate.server.console.languages.catalogues import mark, translate
 from tornado_gate.server.console.words import format_time
 
 ACTIONS: Final[Mapping[str, str]] = {
-    "user.create": "created an account",
-    "user.sign_in": "signed in",
-    "user.sign_in_failed": "failed to sign in",
-    "user.sign_out": "signed out",
-    "user.set_role": "changed the role of a user",
-    "user.set_state": "enabled or disabled a user",
-    "user.set_bounds": "changed the limits of a user",
-    "user.set_name": "renamed a user",
-    "user.delete": "deleted a user",
-    "user.change_password": "changed the password",
-    "user.link_identity": "connected an account with the identity provider",
-    "user.create_reset_link": "made a link that sets a password",
-    "user.reset_password": "set a password by a link",
-    "session.end": "ended a session",
-    "session.end_others": "ended sessions",
-    "invitation.create": "made an invitation",
-    "invitation.revoke": "revoked an invitation",
-    "organisation.create": "created an organisation",
-    "organisation.rename": "renamed an organisation",
-    "organisation.delete": "deleted an organisation",
-    "team.create": "created a team",
-    "team.update": "changed a team",
-    "team.delete": "deleted a team",
-    "team.set_member": "added a member, or changed the role of one",
-    "team.remove_member": "removed a member",
-    "key.create": "created an API key",
-    "key.change": "changed an API key",
-    "key.rotate": "rotated an API key",
-    "key.adopt": "took over an API key",
-    "key.revoke": "revoked an API key",
-    "limit.override": "changed a limit temporarily",
-    "limit.end_override": "ended a temporary limit",
-    "plugin.switch": "switched a plugin on or off",
-    "provider.create": "added a provider",
-    "provider.change": "changed a provider",
-    "provider.delete": "removed a provider",
-    "configuration.undo": "undid a change of the configuration",
-    "model.create": "added a model",
-    "model.change": "changed a model",
-    "model.delete": "removed a model",
+    "user.create": mark("created an account"),
+    "user.sign_in": mark("signed in"),
+    "user.sign_in_failed": mark("failed to sign in"),
+    "user.sign_out": mark("signed out"),
+    "user.set_role": mark("changed the role of a user"),
+    "user.set_state": mark("enabled or disabled a user"),
+    "user.set_bounds": mark("changed the limits of a user"),
+    "user.set_name": mark("renamed a user"),
+    "user.delete": mark("deleted a user"),
+    "user.change_password": mark("changed the password"),
+    "user.link_identity": mark("connected an account with the identity provider"),
+    "user.create_reset_link": mark("made a link that sets a password"),
+    "user.reset_password": mark("set a password by a link"),
+    "session.end": mark("ended a session"),
+    "session.end_others": mark("ended sessions"),
+    "invitation.create": mark("made an invitation"),
+    "invitation.revoke": mark("revoked an invitation"),
+    "organisation.create": mark("created an organisation"),
+    "organisation.rename": mark("renamed an organisation"),
+    "organisation.delete": mark("deleted an organisation"),
+    "team.create": mark("created a team"),
+    "team.update": mark("changed a team"),
+    "team.delete": mark("deleted a team"),
+    "team.set_member": mark("added a member, or changed the role of one"),
+    "team.remove_member": mark("removed a member"),
+    "key.create": mark("created an API key"),
+    "key.change": mark("changed an API key"),
+    "key.rotate": mark("rotated an API key"),
+    "key.adopt": mark("took over an API key"),
+    "key.revoke": mark("revoked an API key"),
+    "limit.override": mark("changed a limit temporarily"),
+    "limit.end_override": mark("ended a temporary limit"),
+    "alert.test": mark("sent a test of the alerts"),
+    "plugin.switch": mark("switched a plugin on or off"),
+    "plugin.change": mark("changed the settings of a plugin"),
+    "provider.create": mark("added a provider"),
+    "provider.change": mark("changed a provider"),
+    "provider.delete": mark("removed a provider"),
+    "configuration.undo": mark("undid a change of the configuration"),
+    "model.create": mark("added a model"),
+    "model.change": mark("changed a model"),
+    "model.delete": mark("removed a model"),
+    "tape.read": mark("read a recorded request"),
+    "tape.delete": mark("deleted a recorded request"),
 }
 _TIMES: Final = frozenset({"expires", "until", "valid_until"})
 _ALL_IF_EMPTY: Final = frozenset({"models", "operations", "addresses"})
@@ -57,7 +62,7 @@ KINDS: Final = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTION
 
 def describe_action(action: str) -> str:
     """Return an action in words. An unknown action is returned unchanged."""
-    return ACTIONS.get(action, action)
+    return translate(ACTIONS.get(action, action))
 
 
 def describe_detail(detail: Mapping[str, Any]) -> str:
@@ -70,16 +75,16 @@ def _describe_member(name: str, value: Any) -> str:
     if name in _TIMES and isinstance(value, int | float) and not isinstance(value, bool):
         return format_time(value)
     if name in _ALL_IF_EMPTY and value in ([], (), None):
-        return "all"
+        return translate("all")
     return _describe_value(value)
 
 
 def _describe_value(value: Any) -> str:
     if isinstance(value, Mapping):
         inner = ", ".join(f"{name} {_describe_member(name, member)}" for name, member in value.items())
-        return f"({inner})" if inner else "none"
+        return f"({inner})" if inner else translate("none")
     if isinstance(value, list | tuple):
-        return " ".join(map(str, value)) or "none"
+        return " ".join(map(str, value)) or translate("none")
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if value is None or value == "" else str(value)
+        return translate("yes" if value else "no")
+    return translate("none") if value is None or value == "" else str(value)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal, overload
 from urllib.parse import quote, urlsplit
 
+from tornado.locale import Locale
 from tornado.web import HTTPError
 
 from tornado_gate import __version__
@@ -25,6 +25,9 @@ from tornado_gate.http.forwarded import Origin
 from tornado_gate.server.console import words
 from tornado_gate.server.console.assets import get_asset_address
 from tornado_gate.server.console.cookies import find_cookie, make_cookie_name, make_protection
+from tornado_gate.server.console.languages import catalogues
+from tornado_gate.server.console.languages.catalogues import mark, translate
+from tornado_gate.server.console.languages.loader import get_template
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import find_request_origin
 from tornado_gate.server.services import Services
@@ -34,6 +37,7 @@ HOME = "/console/"
 LOGIN = "/console/login"
 SESSION_COOKIE = "gate_session"
 FLASH_COOKIE = "gate_flash"
+LANGUAGE_COOKIE = "gate_language"
 XSRF_COOKIE = "gate_xsrf"
 MAX_AGENT_LENGTH = 300
 
@@ -55,24 +59,43 @@ _POLICY = "; ".join(
 )
 
 NAVIGATION = (
-    (HOME, "Home"),
-    ("/console/keys", "API keys"),
-    ("/console/usage", "Usage"),
-    ("/console/playground", "Playground"),
-    ("/console/tasks", "Tasks"),
-    ("/console/account", "Account"),
+    (HOME, mark("Home")),
+    ("/console/keys", mark("API keys")),
+    ("/console/usage", mark("Usage")),
+    ("/console/requests", mark("Requests")),
+    ("/console/playground", mark("Playground")),
+    ("/console/tasks", mark("Tasks")),
+    ("/console/account", mark("Account")),
 )
 ADMINISTRATION = (
-    ("/console/models", "Models"),
-    ("/console/providers", "Providers"),
-    ("/console/plugins", "Plugins"),
-    ("/console/users", "Users"),
-    ("/console/teams", "Teams"),
-    ("/console/limits", "Limits"),
-    ("/console/requests", "Requests"),
-    ("/console/audit", "Audit log"),
+    ("/console/models", mark("Models")),
+    ("/console/providers", mark("Providers")),
+    ("/console/plugins", mark("Plugins")),
+    ("/console/users", mark("Users")),
+    ("/console/teams", mark("Teams")),
+    ("/console/limits", mark("Limits")),
+    ("/console/alerts", mark("Alerts")),
+    ("/console/audit", mark("Audit log")),
 )
-TEAM_ADMINISTRATION = (("/console/teams", "Teams"),)
+ICONS = {
+    HOME: "house",
+    "/console/keys": "key-round",
+    "/console/usage": "chart-column",
+    "/console/playground": "square-terminal",
+    "/console/tasks": "clapperboard",
+    "/console/account": "circle-user",
+    "/console/models": "boxes",
+    "/console/providers": "plug",
+    "/console/plugins": "puzzle",
+    "/console/users": "users",
+    "/console/teams": "building-2",
+    "/console/limits": "gauge",
+    "/console/alerts": "bell",
+    "/console/requests": "list",
+    "/console/audit": "scroll-text",
+}
+"""The symbols of `static/icons.svg` beside the addresses."""
+TEAM_ADMINISTRATION = (("/console/teams", mark("Teams")),)
 
 
 class ConsoleHandler(GateHandler):
@@ -96,6 +119,7 @@ class ConsoleHandler(GateHandler):
 
     async def prepare(self) -> None:
         """Find the session and check access. Pages without a session lead to the sign-in page."""
+        catalogues.use_locale(self.locale)
         if self.request.method not in ("GET", "HEAD"):
             self._refuse_other_sites()
             self.check_xsrf_cookie()
@@ -107,7 +131,7 @@ class ConsoleHandler(GateHandler):
         if self.session is None:
             self._lead_to_sign_in()
         elif self.access == "administrator" and self.session.user.role != "administrator":
-            raise NotAllowed("This page is for administrators of the gateway. Ask one of them for access.")
+            raise NotAllowed(translate("This page is for administrators of the gateway. Ask one of them for access."))
         elif self.session.user.role != "administrator":
             memberships = await self.run_database(self.services.accounts.members.list_of_user, self.session.user.id)
             self.manages_teams = bool(list_managed_teams(memberships))
@@ -117,7 +141,9 @@ class ConsoleHandler(GateHandler):
         if self.request.method == "GET":
             self.redirect(f"{LOGIN}?next={quote(self.request.uri or HOME)}")
             return
-        self.flash("Your session has ended, so the form was not saved. Sign in, then send it again.", "warning")
+        self.flash(
+            translate("Your session has ended, so the form was not saved. Sign in, then send it again."), "warning"
+        )
         page = urlsplit(self.request.headers.get("Referer", ""))
         self.redirect(f"{LOGIN}?next={quote(check_next(page.path))}")
 
@@ -126,7 +152,7 @@ class ConsoleHandler(GateHandler):
         origin = self.request.headers.get("Origin")
         site = self.request.headers.get("Sec-Fetch-Site", "same-origin")
         if site not in ("same-origin", "none") or (origin and urlsplit(origin).netloc != self.origin.host):
-            raise HTTPError(403, "this request comes from another site")
+            raise HTTPError(403, translate("this request comes from another site"))
 
     # The visitor
 
@@ -230,7 +256,7 @@ class ConsoleHandler(GateHandler):
         try:
             return await self.services.database.run(function, *arguments, **named)
         except DatabaseError as error:
-            raise Unavailable("The database cannot be used now. Try again later.") from error
+            raise Unavailable(translate("The database cannot be used now. Try again later.")) from error
 
     async def run_slowly(self, function: Any, *arguments: Any, **named: Any) -> Any:
         """Return the result as `run_database` does, for functions that hash passwords. They run in separate threads, to
@@ -239,7 +265,7 @@ class ConsoleHandler(GateHandler):
         try:
             return await self.services.accounts.run(function, *arguments, **named)
         except DatabaseError as error:
-            raise Unavailable("The database cannot be used now. Try again later.") from error
+            raise Unavailable(translate("The database cannot be used now. Try again later.")) from error
 
     # Responses
 
@@ -253,8 +279,15 @@ class ConsoleHandler(GateHandler):
             "xsrf_cookie_kwargs": make_protection(secure=secure),
         }
 
-    def get_template_path(self) -> str:
-        return str(Path(__file__).parent / "templates")
+    def get_user_locale(self) -> Locale | None:
+        """Return the language that the visitor has chosen; None leaves it to the browser."""
+        language = self.read_cookie(LANGUAGE_COOKIE)
+        return catalogues.get_locale(language) if language in catalogues.LANGUAGES else None
+
+    def render_string(self, template_name: str, **values: Any) -> bytes:
+        """Return a page in the visitor's language."""
+        catalogues.use_locale(self.locale)
+        return get_template(template_name, self.locale).generate(**{**self.get_template_namespace(), **values})
 
     def render_page(self, template: str, *, title: str, status: int = 200, **values: Any) -> None:
         """Send a page. Templates escape every value; `title` is the heading."""
@@ -266,11 +299,15 @@ class ConsoleHandler(GateHandler):
             visitor=self.session.user if self.session else None,
             path=_find_section(self.request.path),
             navigation=NAVIGATION,
+            icons=ICONS,
             administration=self._list_administration(),
             flash=self.take_flash(),
             rejected=self.services.configuration.rejected if self._is_administrator else None,
             asset=get_asset_address,
             version=__version__,
+            language=catalogues.get_language(self.locale),
+            language_tag=catalogues.get_language_tag(self.locale),
+            languages=catalogues.LANGUAGES,
             public_url=self.public_url,
             words=words,
             **values,
@@ -312,7 +349,10 @@ class ConsoleHandler(GateHandler):
         for name, value in error.headers.items():
             self.set_header(name, value)
         self.render_page(
-            "error.html", title=_TITLES.get(error.status, "Error"), status=error.status, message=error.message
+            "error.html",
+            title=translate(_TITLES.get(error.status, mark("Error"))),
+            status=error.status,
+            message=error.message,
         )
 
     def write_error(self, status_code: int, **details: Any) -> None:
@@ -320,7 +360,7 @@ class ConsoleHandler(GateHandler):
         if isinstance(error, AccountError):
             details["exc_info"] = (None, NotAllowed(error.message), None)
         elif isinstance(error, HTTPError) and status_code == 403:
-            message = "This form has expired, or comes from another site. Open the page again and repeat."
+            message = translate("This form has expired, or comes from another site. Open the page again and repeat.")
             details["exc_info"] = (None, NotAllowed(message), None)
         super().write_error(status_code, **details)
 
@@ -339,10 +379,10 @@ def check_next(address: str) -> str:
 
 
 _TITLES = {
-    400: "Invalid request",
-    403: "Not allowed",
-    404: "Not found",
-    405: "Not allowed",
-    429: "Too many attempts",
-    503: "Not available",
+    400: mark("Invalid request"),
+    403: mark("Not allowed"),
+    404: mark("Not found"),
+    405: mark("Not allowed"),
+    429: mark("Too many attempts"),
+    503: mark("Not available"),
 }

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from tornado_gate.accounts.keys import KeyStore
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from tornado_gate.accounts.keys import KeyStore, StoredKey
+from tornado_gate.accounts.people import Team, User
 from tornado_gate.server.admin.views import ModelView, describe_models
+from tornado_gate.server.console.attention import (
+    Item,
+    list_expiring_keys,
+    list_gateway_items,
+    list_used_budgets,
+)
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.bound_bars import Bar, read_bars
+from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.model_catalogue import describe_context, describe_price
+from tornado_gate.server.console.overview import read_figures
 from tornado_gate.server.console.snippets import is_plain, list_snippets, read_provider_example, render_snippet
 from tornado_gate.types.value import Value
 
 MOST_MODELS = 200
 """The maximum number of models in the table."""
 NO_MODEL = "MODEL"
+MAX_KEYS = 500
+"""The maximum number of keys whose budgets and ends are looked at: the newest ones."""
+MAX_PEOPLE = 500
+MAX_BARS = 8
 
 
 class Step(Value, frozen=True, kw_only=True):
@@ -34,14 +54,21 @@ class HomePage(ConsoleHandler):
         model = self.get_query_argument("model", "")
         model = model if model in chat_models else self._choose_model(models, chat_models)
         steps = await self._list_steps()
+        items, bars = await self._find_state()
         self.render_page(
             "home.html",
-            title="Home",
+            title=translate("Home"),
             models=models[:MOST_MODELS],
+            describe_price=partial(describe_price, self.snapshot),
+            describe_context=describe_context,
             model_count=len(models),
             available=sum(view.state == "available" for view in models),
             is_draining=self.gate.readiness.is_draining,
             steps=steps,
+            figures=await self._read_figures(),
+            items=items,
+            bars=sorted(bars, key=lambda bar: -bar.part)[:MAX_BARS],
+            bars_are_named=True,
             is_new=not all(step.is_done for step in steps),
             titles=titles,
             sdk=sdk,
@@ -54,6 +81,38 @@ class HomePage(ConsoleHandler):
             ],
             conf_path=self.snapshot.config.path,
         )
+
+    @property
+    def _is_for_all(self) -> bool:
+        """Return whether the page shows the whole gateway: an administrator's does, a member's shows the member's own."""
+        return self.user.role == "administrator"
+
+    async def _read_figures(self) -> Any:
+        whose = "" if self._is_for_all else self.user.id
+        return await self.run_database(read_figures, self.services.database, whose, time.time())
+
+    async def _find_state(self) -> tuple[list[Item], list[Bar]]:
+        """Return what needs attention, and the bars of the visitor's own budgets and limits."""
+        keys, subjects = await self._list_subjects(only_own=True)
+        bars: list[Bar] = await read_bars(self.gate, self.services.database, subjects)
+        items, concerned = [], bars
+        if self._is_for_all:
+            items = await list_gateway_items(self.services)
+            keys, subjects = await self._list_subjects(only_own=False)
+            concerned = await read_bars(self.gate, self.services.database, [each for each in subjects if each.budget])
+        return [*items, *list_used_budgets(concerned), *list_expiring_keys(keys, time.time())], bars
+
+    async def _list_subjects(self, *, only_own: bool) -> tuple[list[StoredKey], Sequence[StoredKey | User | Team]]:
+        """Return the active keys, and all keys, users and teams: the visitor's own, or everybody's."""
+        store, accounts = KeyStore(self.services.database), self.services.accounts
+        whose: dict[str, Any] = {"user": self.user.id} if only_own else {}
+        keys, _ = await self.run_database(store.list_page, state="active", limit=MAX_KEYS, **whose)
+        if only_own:
+            memberships = await self.get_memberships()
+            return keys, [self.user, *(membership.team for membership in memberships), *keys]
+        users, _ = await self.run_database(accounts.users.list_page, limit=MAX_PEOPLE)
+        teams = await self.run_database(accounts.teams.list_all)
+        return keys, [*users, *teams, *keys]
 
     def _choose_model(self, models: list[ModelView], chat_models: list[str]) -> str:
         healthy = {view.name for view in models if view.state == "available"}

@@ -9,10 +9,11 @@ from tornado_gate.accounts.people import Invitation, Team
 from tornado_gate.server.console.admin_base import ID, AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
 from tornado_gate.server.console.user_pages import POLICIES, ROLES
 
 INVITATIONS = "/console/users/invitations"
-LIFETIMES = (("86400", "1 day"), ("604800", "7 days"), ("2592000", "30 days"))
+LIFETIMES = (("86400", mark("1 day")), ("604800", mark("7 days")), ("2592000", mark("30 days")))
 FIELDS = ("email", "role", "team", "seconds")
 
 
@@ -26,7 +27,7 @@ class InvitationsPage(AdminHandler):
         form = self.read_form(*FIELDS)
         values = form.values
         if values["seconds"] not in dict(LIFETIMES):
-            form.errors["seconds"] = "Choose one of the lifetimes."
+            form.errors["seconds"] = translate("Choose one of the lifetimes.")
             await self._show_list(form, 400)
             return
         made = await self.change(
@@ -45,13 +46,17 @@ class InvitationsPage(AdminHandler):
 
     def _show_link(self, token: str, invitation: Invitation) -> None:
         whom = (
-            f"Only {invitation.email_key} can use it." if invitation.email_key else "Whoever has it can use it, once."
+            translate("Only {email_key} can use it.").format(email_key=invitation.email_key)
+            if invitation.email_key
+            else translate("Whoever has it can use it, once.")
         )
         self.render_page(
             "link.html",
-            title="Invitation",
+            title=translate("Invitation"),
             link=f"{self.public_url}/console/signup?invitation={token}",
-            text=f"Send this link to the person whom you invite. {whom} It is shown only now.",
+            text=translate("Send this link to the person whom you invite. {whom} It is shown only now.").format(
+                whom=whom
+            ),
             back=INVITATIONS,
         )
 
@@ -64,16 +69,16 @@ class InvitationsPage(AdminHandler):
         }
         self.render_page(
             "invitations.html",
-            title="Invitations",
+            title=translate("Invitations"),
             status=status,
             form=form,
             invitations=invitations,
             names=await self.name_users(people),
             teams={team.id: f"{team.organisation_name} / {team.name}" for team in teams},
             team_options=[("", "none"), *list_team_options(teams)],
-            roles=ROLES,
-            lifetimes=LIFETIMES,
-            policy=POLICIES[self.snapshot.config.console.signup],
+            roles=translate_labels(ROLES),
+            lifetimes=translate_labels(LIFETIMES),
+            policy=translate(POLICIES[self.snapshot.config.console.signup]),
             now=time.time(),
         )
 
@@ -91,7 +96,7 @@ class RevokeInvitationPage(AdminHandler):
     async def post(self, identity: str) -> None:
         form = Form({})
         done = await self.change(form, self.services.accounts.invitations.revoke, identity, self.make_actor())
-        self.flash(form.error, "warning") if done is None else self.flash("The invitation is revoked.")
+        self.flash(form.error, "warning") if done is None else self.flash(translate("The invitation is revoked."))
         self.redirect(INVITATIONS, status=303)
 
 

@@ -12,6 +12,7 @@ from tornado_gate.accounts.errors import AccountError, check_all
 from tornado_gate.accounts.key_checks import check_fields
 from tornado_gate.accounts.keys import StoredKey
 from tornado_gate.codec.durations import parse_moment
+from tornado_gate.server.console.languages.catalogues import translate
 
 LIMITS: Final = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
 AMOUNTS: Final = ("usd_per_day", "usd_per_month")
@@ -96,7 +97,7 @@ def _parse_expiry(text: str, known: float | None) -> float | None:
     try:
         return parse_moment(text)
     except ValueError as error:
-        raise AccountError(f"The expiry {error}.", field="expires") from None
+        raise AccountError(translate("The expiry {error}.").format(error=error), field="expires") from None
 
 
 def _parse_integer(values: Mapping[str, str], name: str) -> int | None:
@@ -104,7 +105,7 @@ def _parse_integer(values: Mapping[str, str], name: str) -> int | None:
     if not text:
         return None
     if not _INTEGER.fullmatch(text):
-        raise AccountError("Enter a whole number, or nothing for no limit.", field=name)
+        raise AccountError(translate("Enter a whole number, or nothing for no limit."), field=name)
     return int(text)
 
 
@@ -115,4 +116,4 @@ def _parse_amount(values: Mapping[str, str], name: str) -> float | None:
     try:
         return float(text)
     except ValueError:
-        raise AccountError("Enter an amount in US dollars, such as 12.50, or nothing.", field=name) from None
+        raise AccountError(translate("Enter an amount in US dollars, such as 12.50, or nothing."), field=name) from None

@@ -19,6 +19,7 @@ from tornado_gate.errors import NotFound
 from tornado_gate.server.console import key_form
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.paging import PAGE_ROWS, Paging, parse_page
 from tornado_gate.types.value import Value
 from tornado_gate.types.wire import OPERATIONS
@@ -53,9 +54,9 @@ class KeyHandler(ConsoleHandler):
         try:
             key: StoredKey = await self.run_database(self.store.get, identity)
         except AccountNotFound:
-            raise NotFound("There is no such key. It may belong to somebody else.") from None
+            raise NotFound(translate("There is no such key. It may belong to somebody else.")) from None
         if key.hidden or not may_manage_key(self.user, memberships, key):
-            raise NotFound("There is no such key. It may belong to somebody else.")
+            raise NotFound(translate("There is no such key. It may belong to somebody else."))
         return key, memberships
 
     async def find_suspensions(self, keys: Sequence[StoredKey]) -> Mapping[str, str]:
@@ -99,7 +100,7 @@ class KeyHandler(ConsoleHandler):
         others = await self._count_others() if not total and not any(query.values()) else 0
         self.render_page(
             "keys.html",
-            title="API keys",
+            title=translate("API keys"),
             status=status,
             form=form,
             new=new,
@@ -150,12 +151,12 @@ class KeyHandler(ConsoleHandler):
         """Return the owners whose keys the visitor may list; [] for only the visitor's own."""
         managed = set(list_managed_teams(memberships))
         options = [
-            (membership.team.id, f"of team {membership.team.name}")
+            (membership.team.id, translate("of team {name}").format(name=membership.team.name))
             for membership in memberships
             if membership.team.id in managed
         ]
         if self.user.role == "administrator":
-            options.append(("all", "of everybody"))
+            options.append(("all", translate("of everybody")))
         return [("", "mine"), *options] if options else []
 
 
@@ -196,9 +197,9 @@ class KeysPage(KeyHandler):
             return
         recent, _ = await self.run_database(self.store.list_page, user=self.user.id, search=name, limit=PAGE_ROWS)
         if any(key.name == name and key.created >= float(shown) for key in recent):
-            message = (
-                f"This form has already created the key '{name}'. Its text was shown once; to get another, rotate it."
-            )
+            message = translate(
+                "This form has already created the key '{name}'. Its text was shown once; to get another, rotate it."
+            ).format(name=name)
             raise Conflict(message)
 
 

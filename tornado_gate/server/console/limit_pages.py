@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.errors import AccountError
+from tornado_gate.accounts.keys import KeyStore, StoredKey
 from tornado_gate.accounts.limit_overrides import BOUNDS, SUBJECT_KINDS, Override
 from tornado_gate.accounts.names import MOST_CHOICES, find_names
-from tornado_gate.accounts.people import Actor
+from tornado_gate.accounts.people import Actor, Team, User
 from tornado_gate.codec.durations import parse_moment
 from tornado_gate.server.console.admin_base import ID, AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.bound_bars import read_bars
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.services import Services
 
 PAGE = "/console/limits"
+MAX_BARS = 50
+"""The number of temporary limits whose subjects have bars."""
 FIELDS = ("kind", "subject", "bound", "value", "factor", "until")
 KINDS = tuple((kind, kind) for kind in SUBJECT_KINDS)
 BOUND_CHOICES = tuple((name, name.replace("_", " ").replace("usd", "US dollars")) for name in BOUNDS)
@@ -37,7 +44,7 @@ class LimitsPage(AdminHandler):
         if await self.change(form, create_override, self.services.accounts, fields, self.make_actor()) is None:
             await self._show_list(form, 400)
             return
-        self.flash("The limit is changed, in all processes within a second.")
+        self.flash(translate("The limit is changed, in all processes within a second."))
         self.redirect(PAGE, status=303)
 
     async def _show_list(self, form: Form, status: int = 200) -> None:
@@ -47,7 +54,7 @@ class LimitsPage(AdminHandler):
         choices["provider"] = [(name, "provider") for name in list(config.providers)[:MOST_CHOICES]]
         self.render_page(
             "limits.html",
-            title="Temporary limits",
+            title=translate("Temporary limits"),
             status=status,
             form=form,
             overrides=overrides,
@@ -58,6 +65,12 @@ class LimitsPage(AdminHandler):
             choices={"subject": [choice for items in choices.values() for choice in items]},
             kinds=KINDS,
             now=time.time(),
+            bars=await read_bars(
+                self.gate,
+                self.services.database,
+                await self.run_database(find_bound_subjects, self.services, overrides[:MAX_BARS]),
+            ),
+            bars_are_named=True,
         )
 
     async def _name_subjects(self, overrides: Sequence[Override]) -> dict[str, str]:
@@ -69,12 +82,27 @@ class LimitsPage(AdminHandler):
         return names
 
 
+def find_bound_subjects(services: Services, overrides: Sequence[Override]) -> list[StoredKey | User | Team]:
+    """Return the keys, users and teams whose limits are changed, each once. Blocks."""
+    finders: dict[str, Callable[[str], Any]] = {
+        "key": KeyStore(services.database).get,
+        "user": services.accounts.users.get,
+        "team": {team.id: team for team in services.accounts.teams.list_all()}.get,
+    }
+    subjects = []
+    for kind, subject in dict.fromkeys((override.kind, override.subject) for override in overrides):
+        with suppress(AccountError):  # deleted meanwhile, or of conf
+            found = finders[kind](subject) if kind in finders else None
+            subjects += [found] if found is not None else []
+    return subjects
+
+
 def create_override(accounts: Accounts, fields: dict[str, Any], actor: Actor) -> Override:
     """Create an override. Synchronous. Raises AccountError with the field."""
     try:
         until = parse_moment(fields["until"])
     except ValueError as error:
-        raise AccountError(f"The end {error}.", field="until") from None
+        raise AccountError(translate("The end {error}.").format(error=error), field="until") from None
     numbers = {name: _parse_number(fields[name], name) for name in ("value", "factor")}
     return accounts.limit_overrides.create(
         fields["kind"], fields["subject"].strip(), fields["bound"], actor, **numbers, until=until
@@ -85,7 +113,7 @@ def _parse_number(text: str, field: str) -> float | None:
     try:
         return float(text.replace(",", "").replace("$", "")) if text.strip() else None
     except ValueError:
-        raise AccountError("Enter a number, or nothing.", field=field) from None
+        raise AccountError(translate("Enter a number, or nothing."), field=field) from None
 
 
 class EndLimitPage(AdminHandler):
@@ -97,7 +125,7 @@ class EndLimitPage(AdminHandler):
     async def post(self, identity: str) -> None:
         form = Form({})
         done = await self.change(form, self.services.accounts.limit_overrides.end, identity, self.make_actor())
-        self.flash(form.error, "warning") if done is None else self.flash("The temporary limit has ended.")
+        self.flash(form.error, "warning") if done is None else self.flash(translate("The temporary limit has ended."))
         self.redirect(PAGE, status=303)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import get_args
 
 from tornado_gate.ledger.reports import Reports
@@ -12,6 +13,8 @@ from tornado_gate.server.admin.views import ModelView, describe_models, describe
 from tornado_gate.server.console import words
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.model_catalogue import describe_context, describe_price
 from tornado_gate.server.console.paging import Paging, parse_page
 from tornado_gate.server.console.reasons import find_reason
 
@@ -30,10 +33,12 @@ class ModelsPage(AdminHandler):
         number = parse_page(self.get_query_argument("page", ""))
         self.render_page(
             "models.html",
-            title="Models",
+            title=translate("Models"),
             models=matches[(number - 1) * ROWS : number * ROWS],
             paging=Paging(path=MODELS, query=query, number=number, total=len(matches), rows=ROWS),
             query=query,
+            describe_price=partial(describe_price, self.snapshot),
+            describe_context=describe_context,
             states=get_args(ModelState),
             describe_circuit=describe_circuit,
             describe_key_rest=describe_key_rest,
@@ -51,15 +56,29 @@ def describe_circuit(circuit: CircuitView) -> str:
     last = ""
     if circuit.failed_seconds is not None:
         meaning = find_reason(circuit.error_code).meaning.removesuffix(".")
-        last = f" Last failure {words.format_duration(circuit.failed_seconds)} ago: {meaning}."
+        last = translate(" Last failure {time} ago: {meaning}.").format(
+            time=words.format_duration(circuit.failed_seconds), meaning=meaning
+        )
     if circuit.state == "closed":
-        return f"Requests are sent.{last}"
-    whom = f"For the account {circuit.account} only: " if circuit.account else ""
-    since = "" if circuit.opened_seconds is None else f" Open since {words.format_duration(circuit.opened_seconds)}."
+        return translate("Requests are sent.{last}").format(last=last)
+    whom = translate("For the account {account} only: ").format(account=circuit.account) if circuit.account else ""
+    since = (
+        ""
+        if circuit.opened_seconds is None
+        else translate(" Open since {time}.").format(time=words.format_duration(circuit.opened_seconds))
+    )
     if circuit.state == "half-open":
-        return f"{whom}The next request tries the target.{since}{last}"
-    wait = f" Next try in {words.format_duration(circuit.retry_seconds)}." if circuit.retry_seconds else ""
-    return f"{whom}No requests are sent.{since}{wait}{last}"
+        return translate("{whom}The next request tries the target.{since}{last}").format(
+            whom=whom, since=since, last=last
+        )
+    wait = (
+        translate(" Next try in {time}.").format(time=words.format_duration(circuit.retry_seconds))
+        if circuit.retry_seconds
+        else ""
+    )
+    return translate("{whom}No requests are sent.{since}{wait}{last}").format(
+        whom=whom, since=since, wait=wait, last=last
+    )
 
 
 def describe_key_rest(key: KeyView) -> str:
@@ -76,7 +95,7 @@ class ProvidersPage(AdminHandler):
         rows: list[UsageRow] = await self.run_database(Reports(self.services.database).usage, query)
         self.render_page(
             "providers.html",
-            title="Providers",
+            title=translate("Providers"),
             providers=describe_providers(self.services),
             recent={row.group["provider"]: row for row in rows},
             describe_circuit=describe_circuit,

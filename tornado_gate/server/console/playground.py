@@ -6,13 +6,16 @@ Its script gets a short-lived key, which it holds in memory only. This module do
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 from tornado_gate.accounts.key_rules import find_binding_team
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.session_keys import create_session_key
+from tornado_gate.ledger.reports import Reports
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.types import Caller
 
 TABS = (
@@ -57,7 +60,7 @@ class PlaygroundHandler(ConsoleHandler):
         models = list_playground_models(self.snapshot, caller)
         self.render_page(
             "playground.html",
-            title="Playground",
+            title=translate("Playground"),
             tabs=[(name, label) for name, label in TABS if name in models],
             models=json.dumps(models),
         )
@@ -75,7 +78,20 @@ class PlaygroundKeyHandler(ConsoleHandler):
         self.write({"key": text, "expires": key.expires})
 
 
+class PlaygroundCostHandler(ConsoleHandler):
+    """The cost of a request of the visitor in US dollars, as in `x-gate-cost`; null before the ledger has it."""
+
+    access = "member"
+
+    async def post(self) -> None:
+        reports = Reports(self.services.database)
+        rows = await self.run_database(reports.find_requests, self.get_field("id")[:200])
+        cost = next((row.cost for row in rows if row.user == self.user.id), None)
+        self.write({"cost": None if cost is None else format(Decimal(cost).scaleb(-9).normalize(), "f")})
+
+
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     ("/console/playground", PlaygroundHandler),
     ("/console/playground/key", PlaygroundKeyHandler),
+    ("/console/playground/cost", PlaygroundCostHandler),
 ]

@@ -13,6 +13,7 @@ from tornado_gate.server.admin.views import describe_plugins
 from tornado_gate.server.configuration_changes import record_change, run_check
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.process.conf_change import ChangeRefused, Review, apply_plugin, review_plugin
 
 PLUGINS = "/console/plugins"
@@ -28,7 +29,12 @@ class PluginsPage(AdminHandler):
         path = self.snapshot.config.path
         rows = describe_support(self.snapshot)
         self.render_page(
-            "plugins.html", title="Plugins", plugins=plugins, file=str(path) if path else "", rows=rows, support=WORDS
+            "plugins.html",
+            title=translate("Plugins"),
+            plugins=plugins,
+            file=str(path) if path else "",
+            rows=rows,
+            support=WORDS,
         )
 
 
@@ -48,7 +54,7 @@ class SwitchPage(AdminHandler):
         name, on = unquote(name), self._read_switch()
         config = self.snapshot.config
         if name not in self.gate.host.plugins and name not in config.plugins:
-            raise NotFound(f"No plugin '{name[:100]}' is installed.")
+            raise NotFound(translate("No plugin '{name}' is installed.").format(name=name[:100]))
         digest = self.get_field("digest")
         if not digest:
             self._show_review(name, await run_check(review_plugin, config, name, on=on), on=on)
@@ -64,18 +70,22 @@ class SwitchPage(AdminHandler):
         self.services.configuration.request_reload()
         await self.services.configuration.wait_for_change(RELOAD_SECONDS)
         is_applied = self.snapshot.config.plugins.get(name) is on
-        rest = "" if is_applied else " The gateway reads the file within seconds; then reload this page."
-        self.flash(f"{name} is switched {'on' if on else 'off'} in {review.file}.{rest}")
+        rest = "" if is_applied else translate(" The gateway reads the file within seconds; then reload this page.")
+        self.flash(
+            translate("{name} is switched {off} in {file}.{rest}").format(
+                name=name, off="on" if on else "off", file=review.file, rest=rest
+            )
+        )
         self.redirect(PLUGINS, status=303)
 
     def _read_switch(self) -> bool:
         switch = self.get_field("on")
         if switch not in ("true", "false"):
-            raise InvalidField("on", "The field 'on' must be true or false.")
+            raise InvalidField("on", translate("The field 'on' must be true or false."))
         return switch == "true"
 
     def _show_review(self, plugin: str, review: Review, *, on: bool, error: str = "", status: int = 200) -> None:
-        title = f"Switch {plugin} {'on' if on else 'off'}"
+        title = translate("Switch {plugin} {off}").format(plugin=plugin, off="on" if on else "off")
         lines = split_diff(review.diff)
         self.render_page(
             "plugin_switch.html",

@@ -14,6 +14,7 @@ from tornado_gate.pipeline.pricing import load_default_prices
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.pipeline.vendors import OfferedVendor
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.words import format_usd
 from tornado_gate.types.value import Value
 from tornado_gate.types.vendors import ListedModel
@@ -78,19 +79,21 @@ def make_entry(offer: OfferedVendor, base_url: str, reference: str) -> dict[str,
 def check_fields(form: Form, offer: OfferedVendor | None, *, has_key: bool, config: Config) -> None:
     """Note what is missing, beside the fields."""
     if offer is None:
-        form.errors["vendor"] = "Choose a vendor."
+        form.errors["vendor"] = translate("Choose a vendor.")
         return
     name = form.values["name"]
     if not name:
-        form.errors["name"] = "Give the provider a name."
+        form.errors["name"] = translate("Give the provider a name.")
     elif name in config.providers:
-        form.errors["name"] = f"conf has a provider entry '{name}' already. Choose another name."
+        form.errors["name"] = translate("conf has a provider entry '{name}' already. Choose another name.").format(
+            name=name
+        )
     elif not PROVIDER_NAME.fullmatch(name):
-        form.errors["name"] = f"A name has {PROVIDER_NAME_RULE}."
+        form.errors["name"] = translate("A name has {rule}.").format(rule=PROVIDER_NAME_RULE)
     if offer.vendor.needs_key and not form.values["base_url"] and not offer.vendor.base_url:
-        form.errors["base_url"] = "This vendor has a separate address for each customer. Copy yours."
+        form.errors["base_url"] = translate("This vendor has a separate address for each customer. Copy yours.")
     if offer.vendor.needs_key and not has_key:
-        form.errors["api_key"] = "Paste the key of your account at the vendor."
+        form.errors["api_key"] = translate("Paste the key of your account at the vendor.")
 
 
 def find_draft_secret(config: Config, name: str) -> str:
@@ -128,7 +131,7 @@ def format_price(price: Price | None) -> str:
     if price.is_free:
         return "free"
     if price.rates is None:
-        return "by use"
+        return translate("by use")
     amounts = ((price.rates.input, "in"), (price.rates.output, "out"))
     return ", ".join(
         f"{format_usd(amount * _MILLION / _FEMTO)} {word}" for amount, word in amounts if amount is not None

@@ -20,6 +20,7 @@ from tornado_gate.server.configuration_changes import AppliedChange, change_conf
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.plugin_pages import split_diff
 from tornado_gate.server.console.provider_form import (
     ALL_MODELS,
@@ -85,7 +86,7 @@ class ProviderFormPage(AdminHandler):
     async def _save(self, form: Form, draft: Draft) -> None:
         steps = draft.make_steps(self.snapshot.config.models)
         if not steps:
-            form.error = "Nothing is changed. Paste another key, or pick models."
+            form.error = translate("Nothing is changed. Paste another key, or pick models.")
             await self._show(form)
             return
         done = await change_configuration(
@@ -109,7 +110,7 @@ class ProviderFormPage(AdminHandler):
         models = [step.name for step in steps if isinstance(step, EntryAddition) and step.section == "models"]
         self.render_page(
             "provider_saved.html",
-            title=f"{draft.name} is saved",
+            title=translate("{name} is saved").format(name=draft.name),
             name=draft.name,
             models=models,
             done=done,
@@ -132,7 +133,7 @@ class ProviderFormPage(AdminHandler):
         offers = await self.list_offers()
         self.render_page(
             "provider_form.html",
-            title="Add provider" if offers else form.values["name"],
+            title=translate("Add provider") if offers else form.values["name"],
             status=status,
             form=form,
             offers=offers,
@@ -203,7 +204,9 @@ class ProviderPage(ProviderFormPage):
         """Return the form with the values of a provider entry. Raises NotFound."""
         provider = self.snapshot.config.providers.get(name)
         if provider is None:
-            raise NotFound(f"No provider entry '{name[:100]}' is on.", code="unknown_provider")
+            raise NotFound(
+                translate("No provider entry '{name}' is on.").format(name=name[:100]), code="unknown_provider"
+            )
         return Form({"name": name, "base_url": mask_address(provider.base_url)})
 
 

@@ -9,6 +9,7 @@ from tornado_gate.config.entry_edits import EntryRemoval, Step, TextRestoration
 from tornado_gate.errors import NotFound, RequestError
 from tornado_gate.server.configuration_changes import change_configuration, run_check
 from tornado_gate.server.console.admin_base import AdminHandler
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.plugin_pages import split_diff
 from tornado_gate.server.process import conf_history
 from tornado_gate.server.process.conf_change import review_change
@@ -37,13 +38,15 @@ class RemoveProviderPage(AdminHandler):
         except RequestError as error:
             await self._review(name, steps, error=error.message, status=error.status)
             return
-        self.flash(f"{name} is removed from the configuration.")
+        self.flash(translate("{name} is removed from the configuration.").format(name=name))
         self.redirect(PROVIDERS, status=303)
 
     def _make_steps(self, name: str) -> list[Step]:
         config = self.snapshot.config
         if name not in config.providers and ("providers", name) not in dict(config.inactive):
-            raise NotFound(f"conf has no provider entry '{name[:100]}'.", code="unknown_provider")
+            raise NotFound(
+                translate("conf has no provider entry '{name}'.").format(name=name[:100]), code="unknown_provider"
+            )
         own = [
             entry.name
             for entry in config.models.values()
@@ -61,7 +64,7 @@ class RemoveProviderPage(AdminHandler):
             error = error or refused.message
         self.render_page(
             "provider_remove.html",
-            title=f"Remove {name}",
+            title=translate("Remove {name}").format(name=name),
             status=status,
             review=review,
             lines=split_diff(review.diff) if review else [],
@@ -76,7 +79,7 @@ class UndoPage(AdminHandler):
         data_dir = self.snapshot.config.server.data_dir
         text = await self.run_database(conf_history.find_text, data_dir, version)
         if text is None:
-            raise NotFound("This change cannot be undone here any more. Change the file.", code="not_found")
+            raise NotFound(translate("This change cannot be undone here any more. Change the file."), code="not_found")
         await change_configuration(
             self.services,
             self.make_actor(),
@@ -85,5 +88,5 @@ class UndoPage(AdminHandler):
             [TextRestoration(text)],
             version=version,
         )
-        self.flash("The change of the configuration is undone.")
+        self.flash(translate("The change of the configuration is undone."))
         self.redirect(PROVIDERS, status=303)

@@ -1,10 +1,11 @@
-"""The meaning of the ledger's error codes, with advice. This is the one place where codes become words."""
+"""The meaning of error codes, with advice. This is the one place where codes become words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.types.value import Value
 
 
@@ -25,12 +26,17 @@ _OUTCOMES: Final[Mapping[str, Reason]] = {
 
 
 def find_reason(code: str, outcome: str = "failed") -> Reason:
-    """Return the reason for the error code of a request with this outcome; "" is the code of a request without an error."""
+    """Return the reason for the error code of a request with this outcome, in the language of the page.
+
+    The code of a request without an error is "".
+    """
     reason = REASONS.get(code)
     if reason is None and code.endswith("_not_found"):
         kind = code.removesuffix("_not_found").replace("_", " ")
-        reason = Reason(f"The {kind} does not exist, or belongs to another account.", "Check its id.")
-    return reason or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
+        meaning = translate("The {kind} does not exist, or belongs to another account.").format(kind=kind)
+        return Reason(meaning, translate("Check its id."))
+    reason = reason or _OUTCOMES.get(outcome, _OUTCOMES["failed"])
+    return Reason(translate(reason.meaning), translate(reason.advice))
 
 
 REASONS: Final[Mapping[str, Reason]] = {
@@ -48,6 +54,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     ),
     "not_allowed": Reason(
         "The key, or the account, has no permission for this.", "Change the scopes of the key, or use another key."
+    ),
+    "administrator_required": Reason(
+        "The administration API and x-gate-tape take keys of administrators only.",
+        "Use a key of an administrator, or remove x-gate-tape.",
     ),
     "model_not_allowed": Reason("The key is limited to other models.", "Add the model to the scopes of the key."),
     "model_not_found": Reason(
@@ -380,4 +390,61 @@ REASONS: Final[Mapping[str, Reason]] = {
     "item_delete_invalid_item_id": Reason("The client named an item that does not exist.", "Check the client."),
     "item_retrieve_invalid_item_id": Reason("The client named an item that does not exist.", "Check the client."),
     "invalid_item_reference": Reason("The client named an item that does not exist.", "Check the client."),
+    # The administration API, and commands
+    "outranks_maker": Reason(
+        "The request would give more rights than its own key or account has.",
+        "Ask somebody with these rights, or leave out what exceeds yours.",
+    ),
+    "not_your_key": Reason(
+        "The key belongs to somebody else.", "Ask its owner, an administrator of its team, or an administrator."
+    ),
+    "not_a_member": Reason(
+        "The person is not a member of the team.", "Add the person to the team first, or name another team."
+    ),
+    "denied": Reason("The account has no right to do this.", "Ask an administrator."),
+    "sign_in_failed": Reason(
+        "The e-mail or the password is wrong.",
+        "Try again, or ask an administrator for a link that sets a new password.",
+    ),
+    "too_many_attempts": Reason("There were too many attempts to sign in.", "Wait for the time in Retry-After."),
+    "key_not_found": Reason(
+        "There is no such key, or the caller may not see it.", "Check the id; `keys list` prints them."
+    ),
+    "unknown_request": Reason(
+        "The ledger has no request with this id.", "Wait some seconds, or check how long the ledger keeps requests."
+    ),
+    "unknown_provider": Reason(
+        "Conf has no such provider entry that is on.", "Check the name; the page Providers lists all."
+    ),
+    "unknown_plugin": Reason("There is no such plugin.", "Check the name; the page Plugins lists all."),
+    "unknown_model": Reason("Conf has no such model.", "Check the name; the page Models lists all."),
+    "unknown_user": Reason(
+        "There is no such person, or the key is limited to another team.", "Check the id; the page Users lists all."
+    ),
+    "unknown_team": Reason(
+        "There is no such team, or the key is limited to another one.", "Check the id; the page Teams lists all."
+    ),
+    "unknown_tape": Reason("There is no tape of this request.", "Check the id; older tapes are deleted."),
+    "unknown_invitation": Reason("There is no such invitation.", "Check the id; an invitation is used once."),
+    "key_revoked": Reason("The key is revoked already.", "Create another key."),
+    "key_rotated": Reason("The key was rotated already.", "Rotate its successor, which the message names."),
+    "key_expired": Reason("The key has expired.", "Create another key."),
+    "ambiguous_name": Reason("Several objects have this name.", "Give the id of one; the message lists them."),
+    "ambiguous_request_id": Reason(
+        "Several requests have this x-request-id, which callers may choose.", "List them, and ask for one by its id."
+    ),
+    "already_exists": Reason("An object of this name exists already.", "Choose another name, or change that object."),
+    "in_use": Reason("Other entries of conf use this one.", "Change the entries first that the message names."),
+    "invalid_configuration": Reason(
+        "The change would make conf invalid.", "Correct the values that the message names."
+    ),
+    "configuration_changed": Reason(
+        "The configuration file was changed by somebody else in the meantime.",
+        "Read its version again, and repeat the change.",
+    ),
+    "configuration_not_writable": Reason(
+        "The gateway may not write the configuration file.",
+        "Add the lines of the message by hand, or give it the permission.",
+    ),
+    "invalid": Reason("A value is not valid.", "The error message names the field and what is allowed."),
 }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tornado_gate.errors import NotFound
 from tornado_gate.server.console import admin_pages, member_pages, playground
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import translate
 
 PREFIX = "/console"
 Routes = Sequence[tuple[str, type[ConsoleHandler]]]
@@ -19,7 +20,7 @@ class UnknownPageHandler(ConsoleHandler):
 
     async def prepare(self) -> None:
         await super().prepare()
-        raise NotFound("The console has no such page. The navigation lists all pages.", code="unknown_route")
+        raise NotFound(translate("The console has no such page. The navigation lists all pages."), code="unknown_route")
 
 
 _ROUTES = [

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from tornado_gate.accounts.errors import AccountError, SignInFailed, TooManyAttempts
 from tornado_gate.server.console.base import LOGIN, SESSION_COOKIE, ConsoleHandler
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.words import format_wait
 
 DEVICE_COOKIE = "gate_device"
@@ -52,7 +53,9 @@ class PublicPage(ConsoleHandler):
 
     def note_too_many(self, form: Form, error: TooManyAttempts) -> int:
         """Show the time to wait. Returns the status."""
-        form.error = f"Too many attempts. Wait {format_wait(error.retry_after)}, then try again."
+        form.error = translate("Too many attempts. Wait {wait}, then try again.").format(
+            wait=format_wait(error.retry_after)
+        )
         self.set_header("Retry-After", str(max(1, int(error.retry_after))))
         return 429
 
@@ -95,7 +98,7 @@ class LoginPage(PublicPage):
     async def _show_form(self, form: Form, status: int = 200) -> None:
         self.render_page(
             "login.html",
-            title="Sign in",
+            title=translate("Sign in"),
             status=status,
             form=form,
             next=self.get_next(),
@@ -109,7 +112,7 @@ class LogoutPage(PublicPage):
 
     async def post(self) -> None:
         await self.end_own_session()
-        self.flash("You are signed out.")
+        self.flash(translate("You are signed out."))
         self.redirect(LOGIN, status=303)
 
 
@@ -132,12 +135,12 @@ class ResetPage(PublicPage):
             self._show_form(form, 400)
         else:
             await self.end_own_session()
-            self.flash(f"The password of {user.email} is changed. Sign in with it.")
+            self.flash(translate("The password of {email} is changed. Sign in with it.").format(email=user.email))
             self.redirect(LOGIN, status=303)
 
     def _show_form(self, form: Form, status: int = 200) -> None:
         token = self.get_argument("token", "")
-        self.render_page("reset.html", title="Set a new password", status=status, form=form, token=token)
+        self.render_page("reset.html", title=translate("Set a new password"), status=status, form=form, token=token)
 
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [

@@ -8,6 +8,7 @@ from tornado_gate.accounts.errors import AccountError, TooManyAttempts
 from tornado_gate.accounts.people import Invitation
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.sign_in_pages import SIGN_UP, PublicPage
 from tornado_gate.server.handlers.common import is_from_this_machine
 
@@ -45,7 +46,7 @@ class SignUpPage(PublicPage):
         else:
             await self.end_own_session()
             await self.begin_session(cookie, session.user.id)
-            self.flash("Welcome. Your account is ready: create your first API key.")
+            self.flash(translate("Welcome. Your account is ready: create your first API key."))
             self.redirect(self.get_next(), status=303)
 
     def is_on_this_machine(self) -> bool:
@@ -70,7 +71,7 @@ class SignUpPage(PublicPage):
             "policy": self.snapshot.config.console.signup,
             "providers": self.list_identity_providers(form.values.get("setup_token", "")),
         }
-        self.render_page("signup.html", title="Create your account", status=status, **values)
+        self.render_page("signup.html", title=translate("Create your account"), status=status, **values)
 
     async def _find_invitation(self, token: str) -> Invitation | None:
         """Return the invitation of a link, None if it cannot be used."""

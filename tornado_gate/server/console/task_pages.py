@@ -9,6 +9,7 @@ from tornado_gate.accounts.names import find_names
 from tornado_gate.errors import InvalidField
 from tornado_gate.server.admin.views import TaskView, describe_task
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.service import ENDED_STATUSES
 from tornado_gate.types import TaskStatus
@@ -50,7 +51,7 @@ class TasksPage(ConsoleHandler):
         accounts = {shown.task.account for shown in tasks} if owner != "mine" else set()
         self.render_page(
             "tasks.html",
-            title="Tasks",
+            title=translate("Tasks"),
             tasks=tasks,
             owner=owner,
             chosen=status,

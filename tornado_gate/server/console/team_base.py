@@ -10,13 +10,15 @@ from typing import Any
 from tornado_gate.accounts.people import Member, Membership, Team
 from tornado_gate.errors import NotAllowed, NotFound
 from tornado_gate.server.console.admin_base import AdminHandler
+from tornado_gate.server.console.bound_bars import read_bars
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.key_form import AMOUNTS, FIELDS, LIMITS, TOKEN_BUDGETS, parse_form
+from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
 from tornado_gate.server.console.user_pages import ROLES
 
 TEAMS = "/console/teams"
 _CHOICES = {None: "", True: "yes", False: "no"}
-PERSONAL_KEYS = (("", "default of the configuration"), ("yes", "allowed"), ("no", "not allowed"))
+PERSONAL_KEYS = (("", mark("default of the configuration")), ("yes", mark("allowed")), ("no", mark("not allowed")))
 """Labels of the rule whether members may make keys outside a team that has limits."""
 BOUNDS = (*LIMITS, *AMOUNTS, *TOKEN_BUDGETS)
 
@@ -34,7 +36,7 @@ class TeamHandler(AdminHandler):
     def check_administrator(self) -> None:
         """Check that the visitor administrates the gateway. Raises NotAllowed."""
         if not self.is_administrator:
-            raise NotAllowed("Only an administrator of the gateway may do this.")
+            raise NotAllowed(translate("Only an administrator of the gateway may do this."))
 
     async def list_teams(self) -> list[Team]:
         """Return the teams that the visitor manages. Raises NotAllowed for a member who manages none."""
@@ -46,14 +48,14 @@ class TeamHandler(AdminHandler):
         )
         managed = [membership.team for membership in memberships if membership.role == "administrator"]
         if not managed:
-            raise NotAllowed("This page is for administrators of teams. Ask one of them for access.")
+            raise NotAllowed(translate("This page is for administrators of teams. Ask one of them for access."))
         return managed
 
     async def find_team(self, identity: str) -> Team:
         """Return a team that the visitor manages. Raises NotFound, even for teams of others."""
         managed_team = next((team for team in await self.list_teams() if team.id == identity), None)
         if managed_team is None:
-            raise NotFound("There is no such team, or you do not manage it.")
+            raise NotFound(translate("There is no such team, or you do not manage it."))
         return managed_team
 
     async def show_team(self, team: Team, form: Form | None = None, *, status: int = 200) -> None:
@@ -72,10 +74,12 @@ class TeamHandler(AdminHandler):
             members=members,
             form=shown,
             shown=describe_shown(team),
-            roles=ROLES,
-            personal_keys=PERSONAL_KEYS,
+            roles=translate_labels(ROLES),
+            personal_keys=translate_labels(PERSONAL_KEYS),
             is_administrator=self.is_administrator,
             bounds=list_bounds(team),
+            bars=await read_bars(self.gate, self.services.database, [team]),
+            bars_are_named=False,
         )
 
 

@@ -8,6 +8,7 @@ from tornado_gate.errors import NotFound
 from tornado_gate.server.console.admin_base import ID
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.team_base import BOUNDS, TEAMS, TeamHandler, describe_shown, parse_team_form
 
 INVITATION_SECONDS = 7 * 86400.0
@@ -29,7 +30,7 @@ class TeamsPage(TeamHandler):
         if made is None:
             await self.show_teams(form, 400)
             return
-        self.flash(f"The team {made.name} is created. Add members below.")
+        self.flash(translate("The team {name} is created. Add members below.").format(name=made.name))
         self.redirect(f"{TEAMS}/{made.id}", status=303)
 
     async def show_teams(self, form: Form, status: int = 200) -> None:
@@ -40,7 +41,7 @@ class TeamsPage(TeamHandler):
             organisations = {organisation.id: organisation.name for organisation in all_organisations}
         self.render_page(
             "teams.html",
-            title="Teams",
+            title=translate("Teams"),
             status=status,
             form=form,
             organisations=organisations,
@@ -61,7 +62,7 @@ class NewOrganisationPage(TeamsPage):
             form.error = ""
             await self.show_teams(form, 400)
             return
-        self.flash(f"The organisation {name} is created. Add a team to it.")
+        self.flash(translate("The organisation {name} is created. Add a team to it.").format(name=name))
         self.redirect(TEAMS, status=303)
 
 
@@ -84,14 +85,14 @@ class OrganisationPage(TeamHandler):
         if done is None:
             await self._show_organisation(identity, form, 409)
             return
-        self.flash(f"The organisation is {text}.")
+        self.flash(translate("The organisation is {text}.").format(text=text))
         self.redirect(TEAMS, status=303)
 
     async def _show_organisation(self, identity: str, form: Form, status: int = 200) -> None:
         organisations = await self.run_database(self.services.accounts.organisations.list_all)
         organisation = next((candidate for candidate in organisations if candidate.id == identity), None)
         if organisation is None:
-            raise NotFound("There is no such organisation.")
+            raise NotFound(translate("There is no such organisation."))
         form.values.setdefault("name", organisation.name)
         self.render_page(
             "organisation.html", title=organisation.name, status=status, organisation=organisation, form=form
@@ -109,7 +110,9 @@ class TeamPage(TeamHandler):
         self.check_administrator()
         form = self.read_form("name", "models", "personal_keys", *BOUNDS)
         if self.get_field("shown") != describe_shown(team):
-            form.error = "Somebody has changed this team since you opened the page. Look at the values and save again."
+            form.error = translate(
+                "Somebody has changed this team since you opened the page. Look at the values and save again."
+            )
             await self.show_team(team, form, status=409)
             return
         try:
@@ -121,7 +124,7 @@ class TeamPage(TeamHandler):
         if await self.change(form, self.services.accounts.teams.update, team.id, self.make_actor(), **changes) is None:
             await self.show_team(team, form, status=400)
             return
-        self.flash(f"The team {changes['name']} is changed.")
+        self.flash(translate("The team {name} is changed.").format(name=changes["name"]))
         self.redirect(f"{TEAMS}/{team.id}", status=303)
 
 
@@ -137,13 +140,13 @@ class DeleteTeamPage(TeamHandler):
         self.check_administrator()
         form = self.read_form("confirm")
         if form.values["confirm"] != team.name:
-            form.errors["confirm"] = "Type the name of the team to confirm."
+            form.errors["confirm"] = translate("Type the name of the team to confirm.")
             await self.show_team(team, form, status=400)
             return
         if await self.change(form, self.services.accounts.teams.delete, team.id, self.make_actor()) is None:
             await self.show_team(team, form, status=409)
             return
-        self.flash(f"The team {team.name} is deleted, and its keys are revoked.")
+        self.flash(translate("The team {name} is deleted, and its keys are revoked.").format(name=team.name))
         self.redirect(TEAMS, status=303)
 
 
@@ -159,14 +162,18 @@ class MembersPage(TeamHandler):
         form, accounts = self.read_form("email", "role"), self.services.accounts
         user: User | None = await self.run_database(accounts.users.find_user, form.values["email"])
         if user is None:
-            form.errors["email"] = "No user has this e-mail. Invite the person with the form below."
+            form.errors["email"] = translate("No user has this e-mail. Invite the person with the form below.")
             await self.show_team(team, form, status=400)
             return
         role = form.values["role"]
         if await self.change(form, accounts.members.set_role, team.id, user.id, role, self.make_actor()) is None:
             await self.show_team(team, form, status=400)
             return
-        self.flash(f"{user.email} is {'an' if role == 'administrator' else 'a'} {role} of the team.")
+        self.flash(
+            translate("{email} is {a} {role} of the team.").format(
+                email=user.email, a="an" if role == "administrator" else "a", role=role
+            )
+        )
         self.redirect(f"{TEAMS}/{team.id}", status=303)
 
 
@@ -186,7 +193,7 @@ class MemberPage(TeamHandler):
         if await self.change(form, accounts.members.set_role, team.id, user, role, self.make_actor()) is None:
             await self.show_team(team, form, status=400)
             return
-        self.flash(f"{member.user.email} is now a {role} of the team.")
+        self.flash(translate("{email} is now a {role} of the team.").format(email=member.user.email, role=role))
         self.redirect(f"{TEAMS}/{team.id}", status=303)
 
     async def find_member(self, team: Team, user: str) -> Member:
@@ -194,7 +201,7 @@ class MemberPage(TeamHandler):
         members: list[Member] = await self.run_database(self.services.accounts.members.list_of_team, team.id)
         match = next((member for member in members if member.user.id == user), None)
         if match is None:
-            raise NotFound("The team has no such member.")
+            raise NotFound(translate("The team has no such member."))
         return match
 
 
@@ -204,7 +211,7 @@ class RemoveMemberPage(MemberPage):
     async def get(self, identity: str, user: str) -> None:
         team = await self.find_team(identity)
         member = await self.find_member(team, user)
-        self.render_page("member_remove.html", title="Remove a member", team=team, member=member)
+        self.render_page("member_remove.html", title=translate("Remove a member"), team=team, member=member)
 
     async def post(self, identity: str, user: str) -> None:
         team = await self.find_team(identity)
@@ -214,7 +221,11 @@ class RemoveMemberPage(MemberPage):
         if await self.change(form, accounts.members.remove, team.id, user, self.make_actor()) is None:
             await self.show_team(team, form, status=409)
             return
-        self.flash(f"{member.user.email} is removed from the team, and the member's keys for it are revoked.")
+        self.flash(
+            translate("{email} is removed from the team, and the member's keys for it are revoked.").format(
+                email=member.user.email
+            )
+        )
         self.redirect(
             f"{TEAMS}/{team.id}" if user != self.user.id or self.is_administrator else "/console/", status=303
         )
@@ -236,12 +247,18 @@ class InvitePage(TeamHandler):
         if made is None:
             await self.show_team(team, form, status=400)
             return
-        whom = f"Only {email} can use it" if email else "Whoever has it can use it once"
+        whom = (
+            translate("Only {email} can use it").format(email=email)
+            if email
+            else translate("Whoever has it can use it once")
+        )
         self.render_page(
             "link.html",
-            title="Invitation",
+            title=translate("Invitation"),
             link=f"{self.public_url}/console/signup?invitation={made[0]}",
-            text=f"Send this link to the person whom you invite to {team.name}. {whom}, within 7 days. It is shown only now.",
+            text=translate(
+                "Send this link to the person whom you invite to {name}. {whom}, within 7 days. It is shown only now."
+            ).format(name=team.name, whom=whom),
             back=f"{TEAMS}/{team.id}",
         )
 

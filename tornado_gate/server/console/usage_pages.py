@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.names import find_names
 from tornado_gate.accounts.people import User
 from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import COUNTERS
+from tornado_gate.errors import InvalidField
+from tornado_gate.ledger.latencies import SAMPLE_FILTERS, ModelTimes, read_times
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageRow
 from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.console import usage_chart
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
+from tornado_gate.server.console.latency_charts import draw_times, list_rows
 from tornado_gate.server.console.usage_query import FIELDS, METRICS, RANGES, UsageView, parse_view
 from tornado_gate.server.console.words import format_usd
 from tornado_gate.server.services import Services
@@ -25,7 +29,7 @@ from tornado_gate.types.value import Value, replace
 USAGE: Final = "/console/usage"
 MOST_GROUPS: Final = 200
 """The maximum number of groups in the table; the file has all."""
-OTHER: Final = "all others"
+OTHER: Final = mark("all others")
 CSV_COLUMNS: Final = (
     "requests",
     "errors",
@@ -37,13 +41,22 @@ CSV_COLUMNS: Final = (
     "seconds",
     "cost_usd",
     "unpriced_requests",
+    "known_cost_usd",
 )
-_SEVERAL: Final = {"key": "keys", "user": "users"}
+_SEVERAL: Final = {"key": "keys", "user": "users", "end_user": "end_users"}
 """Groups that may have thousands of values, with the filter for several values.
 
 Their chart shows the largest groups, and the sum of all.
 """
-_DRILL = {"model": "key", "key": "model", "team": "user", "user": "key", "provider": "model"}
+_DRILL = {
+    "model": "key",
+    "key": "model",
+    "team": "user",
+    "user": "key",
+    "provider": "model",
+    "tag": "model",
+    "end_user": "model",
+}
 """The next grouping for the usage of one group."""
 
 Measure = Callable[[UsageRow], float]
@@ -68,6 +81,13 @@ class UsageHandler(ConsoleHandler):
 
     access = "member"
 
+    async def run_report(self, function: Any, *arguments: Any) -> Any:
+        """Return the result of a function that makes a report. Raises InvalidField for one that cannot be made."""
+        try:
+            return await self.run_database(function, *arguments)
+        except ValueError as error:
+            raise InvalidField("group", f"This report cannot be made: {error}.") from None
+
     async def get_view(self) -> UsageView:
         memberships = await self.run_database(self.services.accounts.members.list_of_user, self.user.id)
         return parse_view(lambda name: self.get_query_argument(name, ""), self.user, memberships)
@@ -78,16 +98,17 @@ class UsagePage(UsageHandler):
 
     async def get(self) -> None:
         view = await self.get_view()
-        rows, series = await self.run_database(load_usage, Reports(self.services.database), view, self.user)
+        rows, series = await self.run_report(load_usage, Reports(self.services.database), view, self.user)
         names = await self._find_names(view, [row.group[view.group] for row in rows[:MOST_GROUPS]])
-        total = add_rows(rows)
+        total = await self.run_report(sum_all, Reports(self.services.database), view, self.user, rows)
+        times = await self._read_times(view)
         recorded = await self.run_database(count_recorded, Reports(self.services.database), view, self.user)
         self.render_page(
             "usage.html",
-            title="Usage",
+            title=translate("Usage"),
             view=view,
             fields=FIELDS,
-            ranges=RANGES,
+            ranges=dict(translate_labels(RANGES.items())),
             metrics=METRICS,
             total=total,
             tokens=total.input_tokens + total.output_tokens,
@@ -95,8 +116,18 @@ class UsagePage(UsageHandler):
             group_count=len(rows),
             others=max(0, recorded - total.requests),
             filter_names=await self._name_filters(view),
-            chart=self._draw_chart(view, series, names, total),
+            main_chart=self._draw_chart(view, series, names, total),
+            time_charts=draw_times(times, view, list(self.snapshot.config.models)),
+            time_rows=list_rows(times[: usage_chart.MOST_SERIES]),
         )
+
+    async def _read_times(self, view: UsageView) -> list[ModelTimes]:
+        """Return the times of models; none for a filter that the sample cannot follow."""
+        if not view.filters.keys() <= set(SAMPLE_FILTERS):
+            return []
+        query = view.make_query(self.user)
+        times: list[ModelTimes] = await self.run_database(read_times, self.services.database, query, view.bar_seconds)
+        return times
 
     async def _find_names(self, view: UsageView, ids: Sequence[str]) -> dict[str, str]:
         known = await self.run_database(find_names, self.services.database, view.group, ids)
@@ -127,14 +158,22 @@ class UsagePage(UsageHandler):
         is_cost = view.metric == "cost"
         format_value: Callable[[float], str] = format_usd if is_cost else usage_chart.format_short
         shown = format_value(_MEASURES[view.metric](total))
+        found = [name for name, _ in series if name != OTHER]
+        order = list(self.snapshot.config.models) if view.group == "model" else ()
+        colours = {**usage_chart.choose_colours(found, order), OTHER: usage_chart.OTHER_COLOUR}
         return usage_chart.draw_chart(
             [(names.get(name, name), values) for name, values in series],
             start=view.start,
             bar_seconds=view.bar_seconds,
-            title=f"{METRICS[view.metric]} by {view.groups[view.group]} and {view.bar_name}",
-            summary=f"{shown} in all from {view.first} to {view.last} (UTC). The table below has the numbers.",
+            title=translate("{metric} by {group} and {bar}").format(
+                metric=METRICS[view.metric], group=view.groups[view.group], bar=view.bar_name
+            ),
+            summary=translate("{shown} in all from {first} to {last} (UTC). The table below has the numbers.").format(
+                shown=shown, first=view.first, last=view.last
+            ),
             format_value=format_value,
             least=0.01 if is_cost else 4.0,
+            colours=[colours[name] for name, _ in series],
         )
 
 
@@ -143,7 +182,7 @@ class UsageFile(UsageHandler):
 
     async def get(self) -> None:
         view = await self.get_view()
-        text = await self.run_database(make_file, self.services.database, view, self.user)
+        text = await self.run_report(make_file, self.services.database, view, self.user)
         self.set_header("Content-Type", "text/csv; charset=utf-8")
         name = f"usage-{view.first}-{view.last}-by-{view.group}.csv"
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
@@ -188,6 +227,11 @@ def count_recorded(reports: Reports, view: UsageView, user: User) -> int:
     return add_rows(reports.usage(view.make_query(user, "operation"))).requests
 
 
+def sum_all(reports: Reports, view: UsageView, user: User, rows: Sequence[UsageRow]) -> UsageRow:
+    """Return the sums of all requests of a view. Groups of tags overlap, so their sums are no total. Blocks."""
+    return add_rows(reports.usage(view.make_query(user))) if view.group == "tag" else add_rows(rows)
+
+
 def _add_groups(parts: Iterable[UsageRow], name: str) -> list[UsageRow]:
     """Return the sums by the group `name` alone."""
     groups: dict[str, list[UsageRow]] = {}
@@ -230,7 +274,13 @@ def add_rows(rows: Sequence[UsageRow]) -> UsageRow:
 def name_group(group: str, value: str) -> str:
     """Return a group without a name in the database, in words."""
     if not value:
-        return {"key": "no key", "team": "no team", "user": "no user", "model": "no model"}.get(group, "none")
+        return {
+            "key": translate("no key"),
+            "team": translate("no team"),
+            "user": translate("no user"),
+            "model": translate("no model"),
+            "end_user": translate("no end user"),
+        }.get(group, "none")
     return value.removeprefix("conf:") + " (conf)" if value.startswith("conf:") else value
 
 

@@ -11,17 +11,25 @@ from urllib.parse import urlencode
 
 from tornado_gate.accounts.people import Membership, User
 from tornado_gate.ledger.rows import UsageQuery
+from tornado_gate.server.console.languages.catalogues import mark, translate
 from tornado_gate.types.value import Value
 
 _STATUS = re.compile(r"[1-5][0-9]{2}", re.ASCII)
 HOUR: Final = 3600
 DAY: Final = 86400
-RANGES: Final = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "custom": "other days"}
+RANGES: Final = {"24h": mark("24 hours"), "7d": mark("7 days"), "30d": mark("30 days"), "custom": mark("other days")}
 _DAYS: Final = {"24h": 1, "7d": 7, "30d": 30}
 METRICS: Final = {"requests": "Requests", "tokens": "Tokens", "errors": "Errors", "cost": "Cost"}
-GROUPS: Final = {"model": "model", "key": "key", "team": "team", "status": "status"}
+GROUPS: Final = {
+    "model": "model",
+    "key": "key",
+    "team": "team",
+    "status": "status",
+    "tag": "tag",
+    "end_user": "end user",
+}
 ADMINISTRATORS_GROUPS: Final = {**GROUPS, "user": "user", "provider": "provider"}
-FILTERS: Final = ("model", "status", "tag", "key")
+FILTERS: Final = ("model", "status", "tag", "key", "end_user")
 ADMINISTRATORS_FILTERS: Final = (*FILTERS, "user", "team", "provider")
 FIELDS: Final = ("model", "status", "tag")
 """Filters with a field in the form."""
@@ -150,9 +158,9 @@ def _parse_days(first: str, last: str, today: int) -> tuple[int, int, str]:
         start = datetime.strptime(first, "%Y-%m-%d").replace(tzinfo=UTC)
         end = datetime.strptime(last, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
     except (ValueError, OverflowError):
-        return (*default, "Enter both days, such as 2026-11-01.")
+        return (*default, translate("Enter both days, such as 2026-11-01."))
     if not 0 < (end - start).days <= MOST_DAYS or start.year < 2000:
-        return (*default, f"The last day must follow the first, within {MOST_DAYS} days.")
+        return (*default, translate("The last day must follow the first, within {days} days.").format(days=MOST_DAYS))
     return int(start.timestamp()), int(end.timestamp()), ""
 
 

@@ -10,20 +10,22 @@ from tornado_gate.accounts.people import Membership, Session, User
 from tornado_gate.accounts.texts import make_email_key
 from tornado_gate.server.console.admin_base import ID, AdminHandler
 from tornado_gate.server.console.base import LOGIN, ConsoleHandler
+from tornado_gate.server.console.bound_bars import read_bars
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.key_form import AMOUNTS, FIELDS, LIMITS, TOKEN_BUDGETS, parse_form
+from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
 from tornado_gate.server.console.paging import PAGE_ROWS, Paging, parse_page
 from tornado_gate.server.services import Services
 from tornado_gate.types.value import Value
 
 USERS = "/console/users"
 BOUNDS = (*LIMITS, *AMOUNTS, *TOKEN_BUDGETS)
-ROLES = (("member", "member"), ("administrator", "administrator"))
-STATES = (("active", "active"), ("disabled", "disabled: cannot sign in, keys do not work"))
+ROLES = (("member", mark("member")), ("administrator", mark("administrator")))
+STATES = (("active", mark("active")), ("disabled", mark("disabled: cannot sign in, keys do not work")))
 POLICIES = {
-    "open": "Anybody may sign up.",
-    "invite": "Only people with an invitation may sign up.",
-    "closed": "Sign-up is closed: invitations cannot be used while conf closes it.",
+    "open": mark("Anybody may sign up."),
+    "invite": mark("Only people with an invitation may sign up."),
+    "closed": mark("Sign-up is closed: invitations cannot be used while conf closes it."),
 }
 
 
@@ -41,11 +43,11 @@ class UsersPage(AdminHandler):
         )
         self.render_page(
             "users.html",
-            title="Users",
+            title=translate("Users"),
             users=users,
             query=query,
             paging=Paging(path=USERS, query=query, number=number, total=total),
-            policy=POLICIES[self.snapshot.config.console.signup],
+            policy=translate(POLICIES[self.snapshot.config.console.signup]),
         )
 
 
@@ -88,9 +90,11 @@ class UserHandler(AdminHandler):
             user=user,
             form=shown,
             shown=describe_shown(user),
-            roles=ROLES,
-            states=STATES,
+            roles=translate_labels(ROLES),
+            states=translate_labels(STATES),
             now=time.time(),
+            bars=await read_bars(self.gate, self.services.database, [user]),
+            bars_are_named=False,
         )
 
     async def finish_change(self, identity: str, form: Form, result: Any, done: str) -> None:
@@ -112,11 +116,13 @@ class UserPage(UserHandler):
         user: User = await self.find_object(self.services.accounts.users.get, identity)
         form = self.read_form("name", "role", "state")
         if self.get_field("shown") != describe_shown(user):
-            form.error = "Somebody has changed this user since you opened the page. Look at the values and save again."
+            form.error = translate(
+                "Somebody has changed this user since you opened the page. Look at the values and save again."
+            )
             await self.show_user(identity, form, status=409)
             return
         result = await self.change(form, self._save_changes, user, form.values)
-        await self.finish_change(identity, form, result, f"{user.email} is changed.")
+        await self.finish_change(identity, form, result, translate("{email} is changed.").format(email=user.email))
 
     def _save_changes(self, user: User, changes: dict[str, Any]) -> None:
         """Save changes. Synchronous. After the first refusal the other values stay unchanged."""
@@ -144,7 +150,9 @@ class UserBoundsPage(UserHandler):
         user: User = await self.find_object(self.services.accounts.users.get, identity)
         form = self.read_form(*BOUNDS)
         result = await self.change(form, self._save_changes, user, form.values)
-        await self.finish_change(identity, form, result, f"The limits of {user.email} are changed.")
+        await self.finish_change(
+            identity, form, result, translate("The limits of {email} are changed.").format(email=user.email)
+        )
 
     def _save_changes(self, user: User, changes: dict[str, Any]) -> None:
         parsed = parse_form({**dict.fromkeys(FIELDS, ""), **changes})
@@ -167,10 +175,12 @@ class ResetLinkPage(UserHandler):
             return
         self.render_page(
             "link.html",
-            title="Reset link",
+            title=translate("Reset link"),
             link=f"{self.public_url}/console/reset?token={token}",
-            text=f"Give this link to {user.email}. It sets a new password once, within a day, and ends all sessions. "
-            "It is shown only now.",
+            text=translate(
+                "Give this link to {email}. It sets a new password once, within a day, and ends all sessions. "
+                "It is shown only now."
+            ).format(email=user.email),
             back=f"{USERS}/{identity}",
         )
 
@@ -187,7 +197,9 @@ class EndSessionsPage(UserHandler):
         keep = self.session.id if identity == self.user.id else ""
         form = Form({})
         result = await self.change(form, self.services.accounts.sessions.end_others, identity, keep, self.make_actor())
-        await self.finish_change(identity, form, result, f"The sessions of {user.email} have ended.")
+        await self.finish_change(
+            identity, form, result, translate("The sessions of {email} have ended.").format(email=user.email)
+        )
 
 
 class DeleteUserPage(UserHandler):
@@ -200,7 +212,7 @@ class DeleteUserPage(UserHandler):
         user: User = await self.find_object(self.services.accounts.users.get, identity)
         form = self.read_form("email")
         if make_email_key(form.values["email"]) != make_email_key(user.email):
-            form.errors["email"] = "Type the e-mail of the user to confirm."
+            form.errors["email"] = translate("Type the e-mail of the user to confirm.")
             await self.show_user(identity, form, status=400)
             return
         if await self.change(form, self.services.accounts.users.delete, identity, self.make_actor()) is None:
@@ -210,7 +222,7 @@ class DeleteUserPage(UserHandler):
             self.drop_session()
             self.redirect(LOGIN, status=303)
             return
-        self.flash(f"{user.email} is deleted. Its keys do not work any more.")
+        self.flash(translate("{email} is deleted. Its keys do not work any more.").format(email=user.email))
         self.redirect(USERS, status=303)
 
 

@@ -1,4 +1,4 @@
-"""Times, numbers and browsers in words, for templates. Times are Unix seconds and are shown in UTC.
+"""Times, numbers and browsers in words of the page's language, for templates. Times are Unix seconds and are shown in UTC.
 
 `render_time` and `render_age` return markup, whose times `console.js` shows in the browser's zone.
 """
@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from tornado_gate.ledger.rows import NANO_DOLLARS, UsageRow
+from tornado_gate.server.console.languages.catalogues import mark, translate
 
-_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"))
+_UNITS = ((86400, mark("day", "count")), (3600, mark("hour", "count")), (60, mark("minute", "count")))
 _BROWSERS = (
     ("Edge", re.compile(r"Edg(?:e|A|iOS)?/(\d+)")),
     ("Opera", re.compile(r"OPR/(\d+)")),
@@ -40,7 +41,7 @@ def format_time(moment: float | None, *, seconds: bool = False) -> str:
     try:
         return datetime.fromtimestamp(moment, UTC).strftime(f"%Y-%m-%d %H:%M{':%S' if seconds else ''} UTC")
     except (ValueError, OverflowError, OSError):
-        return "far future"
+        return translate("far future")
 
 
 def format_iso(moment: float) -> str:
@@ -71,20 +72,22 @@ def shorten(text: str, longest: int) -> str:
 def join(words: Sequence[str], most: int) -> str:
     """Return ``chat, images and 3 more``; at most `most` words are named."""
     listed = ", ".join(shorten(word, 40) for word in words[:most])
-    return f"{listed} and {len(words) - most} more" if len(words) > most else listed
+    if len(words) <= most:
+        return listed
+    return translate("{words} and {number} more").format(words=listed, number=len(words) - most)
 
 
 def format_age(moment: float | None, now: float | None = None) -> str:
     """Return ``5 minutes ago``, ``in 3 days``, ``never`` for None."""
     if moment is None:
-        return "never"
+        return translate("never")
     distance = moment - (time.time() if now is None else now)
     for seconds, unit in _UNITS:
         whole = int(abs(distance) // seconds)
         if whole:
             text = count(whole, unit)
-            return f"in {text}" if distance > 0 else f"{text} ago"
-    return "in less than a minute" if distance > 0 else "just now"
+            return translate("in {time}" if distance > 0 else "{time} ago").format(time=text)
+    return translate("in less than a minute" if distance > 0 else "just now")
 
 
 def format_duration(seconds: float) -> str:
@@ -92,8 +95,10 @@ def format_duration(seconds: float) -> str:
     whole = max(0, round(seconds))
     hours, minutes, rest = whole // 3600, whole % 3600 // 60, whole % 60
     if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+        return translate("{hours} h {minutes} min").format(hours=hours, minutes=minutes)
+    if minutes:
+        return translate("{minutes} min {seconds} s").format(minutes=minutes, seconds=rest)
+    return translate("{seconds} s").format(seconds=rest)
 
 
 def format_wait(seconds: float) -> str:
@@ -105,7 +110,7 @@ def format_wait(seconds: float) -> str:
 def format_usd(amount: float | None) -> str:
     """Return US dollars with a useful number of digits; ``unknown`` for None."""
     if amount is None:
-        return "unknown"
+        return translate("unknown")
     if amount == 0 or abs(amount) >= 1:
         return f"${amount:,.2f}"
     if abs(amount) < 0.0001:
@@ -119,12 +124,14 @@ def format_cost(row: UsageRow) -> str:
     if not row.unpriced_requests:
         return format_usd(row.cost / NANO_DOLLARS)
     known = f"{format_usd(row.cost / NANO_DOLLARS)} + " if row.cost else ""
-    return f"{known}{row.unpriced_requests:,} unpriced"
+    return known + translate("{number} unpriced").format(number=f"{row.unpriced_requests:,}")
 
 
 def count(number: int, noun: str) -> str:
-    """Return ``1 request``, ``1,200 requests``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """Return ``1 request``, ``1,200 requests``. A translated noun has one form for all numbers."""
+    counted = translate(noun, "count")
+    plural = "s" if counted == noun and number != 1 else ""
+    return f"{number:,} {counted}{plural}"
 
 
 def format_bytes(size: int) -> str:
@@ -146,5 +153,5 @@ def describe_browser(agent: str) -> str:
     )
     system = next((name for mark, name in _SYSTEMS if mark in agent), "")
     if not browser:
-        return agent[:60] or "Unknown browser"
-    return f"{browser} on {system}" if system else browser
+        return agent[:60] or translate("Unknown browser")
+    return translate("{browser} on {system}").format(browser=browser, system=system) if system else browser

@@ -256,6 +256,8 @@ class AnswerHandler(AuthenticatedHandler):
             super().fail_late(error)
             return
         self.error_code = error.code
+        assert self.call is not None  # a stream has begun
+        self.call.progress.note_error(error)
         wire_format = self.snapshot.formats[self.format]
         self.end(wire_format.translate_error(self.call, error, streaming=True))
 

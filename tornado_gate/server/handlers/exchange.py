@@ -372,7 +372,10 @@ class Exchange(HTTPMessageDelegate):
         self.end(common.render_error_envelope(self.snapshot, self.format, self.call, error))
 
     def fail_late(self, error: GateError) -> None:
-        """Send an error, even after the status line was sent. The response ends there."""
+        """Send an error, even after the status line was sent. The response ends there. The usage ledger gets its texts."""
+        self.call = self.call or self.make_partial_call()
+        if self.call is not None:
+            self.call.progress.note_error(error)
         if not self.headers_written:
             self.fail(error)
             return

@@ -17,6 +17,9 @@ from tornado_gate.server.openapi.errors import STATUSES
 
 PREFIX = "/docs"
 ERRORS_PAGE = "errors"
+SEARCH_PAGE = "search"
+MAX_SEARCH = 100
+"""The maximum number of characters of a search."""
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
@@ -44,6 +47,9 @@ class DocsHandler(GateHandler):
             self._send_page("index.html", "API documentation", tags, introduction=document["info"]["description"])
         elif page == ERRORS_PAGE:
             self._send_page("errors.html", "Errors", tags, statuses=STATUSES)
+        elif page == SEARCH_PAGE:
+            query = self.get_query_argument("q", "")[:MAX_SEARCH]
+            self._send_page("search.html", "Search", tags, query=query, results=sections.search_tags(tags, query))
         else:
             operations = sections.list_operations(document, page, self._get_base_url())
             if not operations:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tornado.escape import xhtml_escape
@@ -69,6 +69,24 @@ def list_tags(document: Document) -> list[Tag]:
     for method, path, operation in _iterate_operations(document):
         by_tag[operation["tags"][0]].append((method.upper(), path, operation["summary"], operation["operationId"]))
     return [Tag(name, make_slug(name), tuple(operations)) for name, operations in by_tag.items()]
+
+
+def search_tags(tags: Sequence[Tag], query: str) -> list[Tag]:
+    """Return the pages with the routes whose page, method, path or summary contains every word of `query`; [] without words."""
+    words = query.casefold().split()
+    results = []
+    for tag in tags:
+        operations = tuple(
+            operation for operation in tag.operations if _contains_words(f"{tag.name} {' '.join(operation)}", words)
+        )
+        if words and operations:
+            results.append(Tag(tag.name, tag.slug, operations))
+    return results
+
+
+def _contains_words(text: str, words: Sequence[str]) -> bool:
+    folded = text.casefold()
+    return all(word in folded for word in words)
 
 
 def make_slug(name: str) -> str:

@@ -21,7 +21,7 @@ from tornado_gate.telemetry.redaction import Scrubber
 
 CONTEXT_LINES: Final = 3
 COMMENT: Final = "# …"
-_CORE_OPTIONS: Final = frozenset({"on", "required", "models", "operations", "keys"})
+CORE_OPTIONS: Final = frozenset({"on", "required", "models", "operations", "keys"})
 """Options of a plugin's entry whose meaning the core defines: `keys` has names of keys."""
 _HEADER_NAMES: Final = frozenset({"name", "header", "key"})
 """Names that mark a pair in ``{name: authorization, value: …}`` as the name of the other values."""
@@ -93,7 +93,7 @@ class _SecretFinder:
             is_field = not isinstance(value, yaml.MappingNode)
             self._visit(value, is_secret=is_field and is_secret_name(_get_text(key)))
             return
-        self._visit_pairs(value, is_secret=False, names=_CORE_OPTIONS)
+        self._visit_pairs(value, is_secret=False, names=CORE_OPTIONS)
         if not isinstance(value, yaml.MappingNode):
             self._visit(value, is_secret=False)
 

@@ -8,10 +8,11 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tornado.web import Application
 
@@ -70,6 +71,7 @@ class Overrides(Value, frozen=True, kw_only=True):
     port: int | None = None
     processes: int | None = None
     data_dir: Path | None = None
+    log_format: Literal["json", "text"] | None = None
 
 
 def load_config(
@@ -111,7 +113,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     state = get_file_state(path)
     config = load_config(path, overrides)
     server = config.server
-    logging_ = logs.configure(server.log_level, server.log_format, collect_secrets(config))
+    logging_ = logs.configure(server.log_level, choose_log_format(server.log_format), collect_secrets(config))
     tls = load_certificate(config)
     try:
         protect_data_dir(server.data_dir)
@@ -166,6 +168,11 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         supervisor.run(ready)
         if metrics_folder is not None:
             metrics_folder.remove()
+
+
+def choose_log_format(configured: Literal["json", "text"] | None) -> Literal["json", "text"]:
+    """Return the format of conf or the flag. Without one, people at a terminal read text, and programs JSON."""
+    return configured or ("text" if sys.stderr.isatty() else "json")
 
 
 def run_loop(kind: str, serving: Coroutine[Any, Any, None]) -> None:

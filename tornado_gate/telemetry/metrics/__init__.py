@@ -17,10 +17,12 @@ from tornado_gate.telemetry.metrics.ledger import LedgerMetrics
 from tornado_gate.telemetry.metrics.process import ProcessMetrics
 from tornado_gate.telemetry.metrics.requests import RequestMetrics
 from tornado_gate.telemetry.metrics.series import SeriesFactory, get_plugin_registry
+from tornado_gate.telemetry.metrics.tapes import TapeMetrics
 from tornado_gate.telemetry.metrics.targets import TargetMetrics
 from tornado_gate.telemetry.metrics.tasks import TaskMetrics
 
 if TYPE_CHECKING:
+    from tornado_gate.telemetry.metrics.alerts import AlertMetrics
     from tornado_gate.telemetry.metrics.bucket import BucketMetrics
 
 __all__ = ["Metrics", "get_plugin_registry"]
@@ -40,8 +42,15 @@ class Metrics:
         self.limits = LimitMetrics(series)
         self.guards = GuardMetrics(series)
         self.tasks = TaskMetrics(series, labels)
+        self.tapes = TapeMetrics(series)
         self.ledger = LedgerMetrics(series, labels)
         self.process = ProcessMetrics(series)
+
+    def add_alert_metrics(self) -> AlertMetrics:
+        """Create the series of alerts. Call it once, in a process whose conf has receivers of alerts."""
+        from tornado_gate.telemetry.metrics.alerts import AlertMetrics
+
+        return AlertMetrics(self._series)
 
     def add_bucket_metrics(self) -> BucketMetrics:
         """Create the series of a bucket for files. Call it once, in a process that has one."""

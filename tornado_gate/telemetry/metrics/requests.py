@@ -13,6 +13,8 @@ from tornado_gate.telemetry.request_counters import TOKEN_DIRECTIONS, RequestLab
 
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 FIRST_EVENT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+MAX_TARGETS = 500
+"""Maximum number of pairs of model and provider that are timed; a pair has 31 series. Further pairs count as "other"."""
 MAX_WAITING = 1000
 """The number of waiting requests that causes a flush. The timer flushes four times per second."""
 
@@ -24,6 +26,7 @@ class RequestMetrics:
         self._labels = labels
         self._flusher = flusher
         self._known: set[RequestLabels] = set()
+        self._timed: set[tuple[str, str]] = set()
         self._waiting: deque[Entry] = deque()
         self._streams = self._streams_shown = 0
         self._make_series(series)
@@ -45,6 +48,18 @@ class RequestMetrics:
             "tornado_gate_first_event_seconds",
             "Seconds from the request's first byte to the upstream's first event.",
             ["format", "operation", "provider"],
+            FIRST_EVENT_BUCKETS,
+        )
+        self._target_seconds = series.make_histogram(
+            "tornado_gate_target_seconds",
+            "Seconds from the request's first byte to the response's last byte, of requests that a target has answered.",
+            ["model", "provider"],
+            REQUEST_BUCKETS,
+        )
+        self._first_token = series.make_histogram(
+            "tornado_gate_time_to_first_token_seconds",
+            "Seconds from the request's first byte to the first event of a stream.",
+            ["model", "provider"],
             FIRST_EVENT_BUCKETS,
         )
         self._tokens = series.make_counter(
@@ -113,6 +128,8 @@ class RequestMetrics:
         first_events = [seconds for entry in entries if (seconds := entry.progress.first_event_seconds) is not None]
         if first_events:
             observe_all(self._first_event.labels(format, operation, provider), first_events)
+        if provider and status < 400:
+            self._time_target(model, provider, [entry for entry in entries if not entry.progress.cached])
         usages = [usage for entry in entries if (usage := entry.meter.usage) is not None and not entry.progress.cached]
         for direction, tokens in sum_tokens(usages):
             self._tokens.labels(model, provider, direction).inc(tokens)
@@ -120,6 +137,21 @@ class RequestMetrics:
             if entry.outcome in UNFINISHED:
                 bound = self._labels.bind_target(entry.target.model, entry.target.provider)
                 self._unfinished.labels(*bound, entry.outcome).inc()
+
+    def _time_target(self, model: str, provider: str, entries: Sequence[Entry]) -> None:
+        """Add the times of requests that the target has answered to its histograms."""
+        if not entries:
+            return
+        if (model, provider) not in self._timed:
+            if len(self._timed) < MAX_TARGETS:
+                self._timed.add((model, provider))
+            else:
+                model = provider = OTHER_LABEL
+        observe_all(self._target_seconds.labels(model, provider), [entry.total_ms / 1000 for entry in entries])
+        progresses = [entry.progress for entry in entries if entry.progress.is_streamed]
+        first_tokens = [seconds for one in progresses if (seconds := one.first_event_seconds) is not None]
+        if first_tokens:
+            observe_all(self._first_token.labels(model, provider), first_tokens)
 
     def forget_unknown(self) -> list[RequestLabels]:
         """Forget the labels with names that the configuration no longer has, and return them."""
@@ -132,5 +164,8 @@ class RequestMetrics:
         for direction in TOKEN_DIRECTIONS:
             self._tokens.remove(labels.model, labels.provider, direction)
         self._images.remove(labels.model, labels.provider)
+        self._timed.discard((labels.model, labels.provider))
+        for histogram in (self._target_seconds, self._first_token):
+            histogram.remove(labels.model, labels.provider)
         if not self._labels.has_provider(labels.provider):
             self._first_event.remove(labels.format, labels.operation, labels.provider)

@@ -2,7 +2,7 @@
 
 A plugin ships a module with a `Conformance` and with its contracts. This is the module ``conformance`` of the plugin's
 package (``tornado_gate_acme.conformance``), or ``tornado_gate_acme_conformance`` beside a single module. An entry point
-of the group ``tornado_gate_conformance`` with the plugin's name can name any other module. docs/plugin-testing.md shows
+of the group ``tornado_gate_conformance`` with the plugin's name can name any other module. docs/plugins/plugin-testing.md shows
 an example.
 """
 

@@ -297,7 +297,8 @@ async def _parse_count(call: Call, incoming: UpstreamResponse) -> TokenCount:
     total = counted.get("totalTokens")
     if isinstance(total, bool) or not isinstance(total, int):
         raise UpstreamError(
-            f"The provider '{call.target.provider}' sent a token count without 'totalTokens'. Check its base_url."
+            f"The provider '{call.target.provider}' sent a token count without 'totalTokens'.",
+            advice="Check its base_url.",
         )
     return TokenCount(
         input_tokens=total, extra={name: value for name, value in counted.items() if name != "totalTokens"}

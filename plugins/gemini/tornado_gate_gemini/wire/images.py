@@ -62,7 +62,8 @@ async def parse_predictions(body: Any) -> ImageResult:
         raise error
     if not isinstance(body, dict):
         raise UpstreamError(
-            "The upstream's response is not an Imagen response: it has no 'predictions'. Check the provider's base_url."
+            "The upstream's response is not an Imagen response: it has no 'predictions'.",
+            advice="Check the provider's base_url.",
         )
     images: list[GeneratedImage] = []
     reasons: list[str] = []

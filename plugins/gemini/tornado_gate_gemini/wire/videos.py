@@ -106,7 +106,7 @@ def parse_operation(body: Any) -> VideoOperation:
     name = read_string(read_object(body).get("name"))
     if not name:
         raise find_error(body) or UpstreamError(
-            "The upstream's response is not an operation: it has no 'name'. Check the provider's base_url."
+            "The upstream's response is not an operation: it has no 'name'.", advice="Check the provider's base_url."
         )
     if body.get("error"):
         return _make_failed_operation(name, read_object(body["error"]))

@@ -77,7 +77,9 @@ def forward_response(call: Call, request: VerbatimRequest, incoming: UpstreamRes
 
 def _check_count(body: Any) -> None:
     if not isinstance(body, Mapping) or not isinstance(body.get("input_tokens"), int):
-        raise UpstreamError("The upstream sent a token count without 'input_tokens'. Check the provider's base_url.")
+        raise UpstreamError(
+            "The upstream sent a token count without 'input_tokens'.", advice="Check the provider's base_url."
+        )
 
 
 _ADAPTER: Final = ResultAdapter(_check_count, lambda usage: None)

@@ -44,6 +44,7 @@ def _parse_count(call: Call, body: Any) -> TokenCount:
     tokens = body.get("input_tokens")
     if not isinstance(tokens, int):
         raise UpstreamError(
-            f"The provider '{call.target.provider}' sent a token count without 'input_tokens'. Check its base_url."
+            f"The provider '{call.target.provider}' sent a token count without 'input_tokens'.",
+            advice="Check its base_url.",
         )
     return TokenCount(input_tokens=tokens)

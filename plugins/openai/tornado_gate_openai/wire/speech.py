@@ -152,7 +152,7 @@ async def find_non_audio_error(incoming: UpstreamResponse) -> GateError:
     try:
         return find_error(orjson.loads(await incoming.read())) or wrong_format_error()
     except orjson.JSONDecodeError:
-        return UpstreamError("The upstream returned neither audio nor JSON. Check the provider's base_url.")
+        return UpstreamError("The upstream returned neither audio nor JSON.", advice="Check the provider's base_url.")
 
 
 async def _parse_audio(chunks: AsyncIterator[bytes]) -> AsyncIterator[StreamEvent]:

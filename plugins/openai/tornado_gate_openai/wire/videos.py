@@ -112,7 +112,7 @@ def parse_video(body: Mapping[str, Any], headers: Mapping[str, str]) -> VideoOpe
     job, word = body.get("id"), body.get("status")
     if not isinstance(job, str) or not job or not isinstance(word, str):
         raise find_error(body) or UpstreamError(
-            "The upstream returned JSON without a video's id and status. Check the provider's base_url."
+            "The upstream returned JSON without a video's id and status.", advice="Check the provider's base_url."
         )
     status = _STATUSES.get(word.lower())
     operation = {"id": job}

@@ -169,7 +169,7 @@ async def test_forms_of_other_sites_change_nothing(visit: Visit, services: Servi
 async def test_every_page_needs_a_session_unless_it_says_otherwise(visit: Visit) -> None:
     await visit().sign_up("ada@example.org")
     stranger = visit("192.0.2.2")
-    public = {"/console/login", "/console/logout", "/console/reset", "/console/signup"}
+    public = {"/console/language", "/console/login", "/console/logout", "/console/reset", "/console/signup"}
     for pattern, page_class in list_pages():
         path = re.sub(r"\((?:[^()]|\([^()]*\))*\)", "x1", pattern).replace("\\", "")
         if page_class.access == "public":

@@ -23,6 +23,7 @@ from tests.support.gateway import Gateway
 from tests.support.node import FOLDER, NODE
 from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.config import load
+from tornado_gate.config.yaml_edit import find_written
 from tornado_gate.database.opening import open_database
 from tornado_gate.server.console.snippets import KEY_PLACEHOLDER, is_plain, list_snippets, read_provider_example
 
@@ -121,16 +122,27 @@ def test_the_lines_that_add_a_vendor_are_a_configuration(
     file = tmp_path / "gate.yaml"
     file.write_text(read_provider_example(), encoding="utf-8")
     config = load(file, {"OPENAI_API_KEY": "sk-of-the-visitor"})
-    assert config.providers["openai"].api_key == "sk-of-the-visitor"
+    assert config.providers["my-openai"].api_key == "sk-of-the-visitor"
     assert "gpt-*" in config.models
+
+
+def test_the_lines_that_add_a_vendor_work_at_the_end_of_the_shipped_file(tmp_path: Path) -> None:
+    file = tmp_path / "gate.yaml"
+    shipped = (Path(__file__).parents[4] / "conf/gate.yaml").read_text(encoding="utf-8")
+    file.write_text(f"{shipped}\n{read_provider_example()}\n", encoding="utf-8")
+    config = load(file, {"OPENAI_API_KEY": "sk-of-the-visitor"})
+    assert config.plugins["openai"]
+    assert config.models["gpt-*"].targets[0].provider == "my-openai"
+    assert config.models["local-chat"].targets[0].provider == "local"
+    assert find_written(file.read_text(encoding="utf-8"), ("plugins", "openai")) == "true"
 
 
 def test_the_home_page_shows_status_models_and_steps(home: Home) -> None:
     page = home.get()
     text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert "Healthy" in text
-    assert re.search(r"(\d+) of \1 available", text)
-    assert "local-tts speech available" in text
+    assert re.search(r"(\d+) of \1 models are available", text)
+    assert re.search(r"local-tts speech – \S+ available Try it", text)
     assert "Create a key ( done )" in text or "Create a key (done)" in text
     assert "Add your vendor&#39;s key" in page or "Add your vendor's key" in page
 

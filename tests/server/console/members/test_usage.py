@@ -18,7 +18,7 @@ from tests.support.xss import find_markup
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.people import Actor
 from tornado_gate.ledger.writing import StoredRow, write_rows
-from tornado_gate.server.console.usage_chart import draw_chart, format_short, round_up
+from tornado_gate.server.console.usage_chart import choose_colours, draw_chart, format_short, round_up
 from tornado_gate.server.console.usage_pages import MOST_GROUPS
 from tornado_gate.server.console.usage_query import parse_view
 from tornado_gate.server.services import Services
@@ -72,6 +72,24 @@ async def test_a_member_sees_only_own_requests(visit: Visit, services: Services)
     page = await ada.get("/console/usage?group=key&user=" + ids["bob"])
     assert "bob@example.org" in page.text  # the filter, which can be removed
     assert "hers" not in page.text
+
+
+async def test_times_are_shown_by_model_unless_a_filter_has_no_sample(visit: Visit, services: Services) -> None:
+    ada, _, ids = await sign_up_all(visit, services)
+    add_rows(
+        services,
+        *(
+            make_row(60 + index, user=ids["ada"], model="fast", first_byte_ms=120.0, total_ms=640.0)
+            for index in range(20)
+        ),
+        make_row(61, user=ids["bob"], model="of-bob", first_byte_ms=1.0, total_ms=2.0),
+    )
+    page = await ada.get("/console/usage?range=24h&whose=me")
+    assert "fast 20 120 ms 120 ms 640 ms 640 ms" in page.text
+    assert page.html.count("<polyline ") in (4, 8)  # one bar, or two if an hour begins
+    assert "<title>fast, median</title>" in page.html
+    assert "of-bob" not in page.html
+    assert "polyline" not in (await ada.get("/console/usage?range=24h&status=200")).html
 
 
 async def test_an_administrator_of_a_team_sees_its_usage_and_a_member_of_it_does_not(
@@ -162,13 +180,14 @@ async def test_the_chart_has_a_bar_for_each_time_and_an_explanation(visit: Visit
         make_row(1, user=ids["ada"], model="a", outcome="failed", status=502),
     )
     page = await ada.get("/console/usage?range=7d")
-    assert page.html.count('<rect class="c1" x=') == 3
-    assert page.html.count('<rect class="c2" x=') == 3
+    colours = choose_colours(["a", "b"])
+    assert colours["a"] != colours["b"]
+    assert [page.html.count(f'<rect class="{colours[name]}" x=') for name in ("a", "b")] == [3, 3]
     assert 'role="img" aria-labelledby="chart-title chart-summary"' in page.html
     assert "Requests by model and day" in page.find('<title id="chart-title">([^<]+)')
     assert re.search(r"<title>\w+ \d+: b, 1</title>", page.html)
     page = await ada.get("/console/usage?range=24h&metric=errors")
-    assert page.html.count('<rect class="c1" x=') == 1
+    assert page.html.count(f'<rect class="{colours["a"]}" x=') == 1
     assert "Errors by model and hour" in page.text
     for metric in ("tokens", "cost"):
         assert (await ada.get(f"/console/usage?range=30d&metric={metric}&group=status")).status == 200
@@ -256,13 +275,23 @@ def test_the_geometry_of_a_chart() -> None:
     assert [mark.text for mark in chart.lines] == ["0", "1", "2", "3", "4"]
     assert len(chart.segments) == 3
     first, second, other = chart.segments
-    assert first.y + first.height == pytest.approx(chart.base)
+    assert first.y + first.height == pytest.approx(chart.height)
     assert second.y + second.height == pytest.approx(first.y)
     assert other.y == second.y
     assert [mark.text for mark in chart.labels] == ["Jan 1", "Jan 2"]
+    assert [mark.place for mark in chart.labels] == [25, 75]
     values = {0: 0, 0.3: 0.32, 1: 1, 3: 3.2, 9: 10, 21: 24, 41: 48, 81: 100}
     assert [round_up(value) for value in values] == pytest.approx(list(values.values()))
     assert [format_short(value) for value in (0, 950, 1200, 3e6)] == ["0", "950", "1.2 k", "3 M"]
+
+
+def test_a_name_has_the_same_colour_in_every_chart() -> None:
+    names = ["gpt", "claude", "gemini", "mistral"]
+    assert choose_colours(["mistral", "gpt"], names) == {"gpt": "c1", "mistral": "c4"}
+    assert choose_colours(["claude", "mistral", "unknown"], names)["mistral"] == "c4"
+    many = choose_colours([f"key_{number}" for number in range(7)])
+    assert len(set(many.values())) == 7
+    assert choose_colours(["key_0"])["key_0"] == choose_colours(["key_0", "zzz"])["key_0"]
 
 
 async def test_an_address_cannot_widen_the_view(services: Services) -> None:

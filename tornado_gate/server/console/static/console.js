@@ -126,6 +126,42 @@ function restoreDraft() {
 }
 restoreDraft();
 
+// The theme: light, dark, or as the system has it.
+const themes = document.createElement("select");
+themes.id = "theme";
+for (const [value, label] of [["system", "As the system"], ["light", "Light"], ["dark", "Dark"]]) {
+  themes.append(new Option(label, value));
+}
+themes.value = readTheme();
+themes.addEventListener("change", () => {
+  applyTheme(themes.value);
+  try {
+    localStorage.setItem(THEME_CHOICE, themes.value);
+  } catch { /* the choice is for this page only */ }
+});
+const themeForm = document.createElement("form");
+const themeLabel = document.createElement("label");
+themeLabel.htmlFor = themes.id;
+themeLabel.textContent = "Theme";
+themeForm.append(themeLabel, themes);
+document.querySelector("footer").append(themeForm);
+
+// Menus of rows: one is open at a time; Escape and a click elsewhere close it.
+function closeRowMenus(except) {
+  for (const open of document.querySelectorAll("details.row-menu[open]")) {
+    if (open !== except) open.open = false;
+  }
+}
+document.addEventListener("click", ({ target }) => {
+  if (!target.closest("dialog")) closeRowMenus(target.closest("details.row-menu"));
+});
+document.addEventListener("keydown", ({ key, target }) => {
+  const open = target.closest?.("details.row-menu[open]");
+  if (key !== "Escape" || !open) return;
+  open.open = false;
+  open.querySelector("summary").focus();
+});
+
 const menu = document.querySelector("button.menu");
 menu?.addEventListener("click", () => {
   const open = menu.getAttribute("aria-expanded") !== "true";

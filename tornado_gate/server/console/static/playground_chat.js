@@ -2,7 +2,9 @@
 
 import { RequestFailed, readEvents, request } from "./playground_api.js";
 import { find, make, makeError, omitEmpty, readDataUrl, readJson, readNumber, readText } from "./playground_dom.js";
-import { Report } from "./playground_report.js";
+import { History } from "./playground_history.js";
+import { renderMarkdown } from "./playground_markdown.js";
+import { BriefReport, Report } from "./playground_report.js";
 
 const PATH = "/v1/chat/completions";
 const EXAMPLE_TOOLS = [
@@ -24,6 +26,8 @@ const FINISH_WORDS = {
 let messages = [];
 let running = null;
 let report;
+let history;
+let conversation = "";
 
 export function startChat(panel) {
   report = new Report(panel, "chat");
@@ -35,12 +39,18 @@ export function startChat(panel) {
     sendInput();
   });
   find("chat-input").addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find("chat-form").requestSubmit();
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    find("chat-form").requestSubmit();
   });
+  const others = [...find("chat-model").options].map(({ value, text }) => new Option(text, value));
+  find("chat-other").replaceChildren(new Option("none", ""), ...others);
+  history = new History(showConversation);
   find("chat-stop").addEventListener("click", () => running?.abort());
   find("chat-new").addEventListener("click", () => {
     running?.abort();
     messages = [];
+    conversation = "";
     find("chat-log").replaceChildren(make("p", { class: "empty" }, "A new conversation. Write a message and press Send."));
     find("chat-input").focus();
   });
@@ -83,10 +93,22 @@ function readSettings() {
   });
 }
 
-function makeBody(settings) {
+/** Show a conversation that the browser has kept. */
+function showConversation(kept) {
+  if (running) return;
+  ({ id: conversation, messages } = kept);
+  find("chat-log").replaceChildren();
+  if ([...find("chat-model").options].some(({ value }) => value === kept.model)) find("chat-model").value = kept.model;
+  for (const message of messages) {
+    if (message.role === "user") showUserMessage(message);
+    else if (message.role === "assistant") new AnswerView(kept.model, report).show(message);
+  }
+}
+
+function makeBody(settings, model = find("chat-model").value) {
   const system = readText("chat-system");
   const body = {
-    model: find("chat-model").value,
+    model,
     messages: [...(system ? [{ role: "system", content: system }] : []), ...messages],
     stream: true,
     stream_options: { include_usage: true },
@@ -103,18 +125,48 @@ async function makeUserMessage(text, files) {
   return { role: "user", content: text.trim() ? [{ type: "text", text }, ...parts] : parts };
 }
 
-/** Get the answer to `messages`, show it while it comes, and add it to them. Throws what a person must read. */
+/** Get the answer to `messages`, and beside it the one of a second model, which the conversation does not continue. */
 async function answer(settings) {
-  const body = makeBody(settings);
-  const view = new AnswerView();
   running = new AbortController();
   setBusy(true);
+  const other = find("chat-other").value;
+  const box = other ? make("div", { class: "compared" }) : null;
+  if (box) append(box);
+  const body = makeBody(settings);
+  const view = new AnswerView(body.model, report, box);
+  try {
+    const beside = other && askBeside(makeBody(settings, other), box);
+    await ask(body, view, report);
+    if (view.hasContent) messages = [...messages, view.makeMessage()];
+    conversation ||= crypto.randomUUID?.() ?? String(Date.now());
+    history.save({ id: conversation, model: body.model, messages });
+    await beside;
+  } finally {
+    running = null;
+    setBusy(false);
+  }
+}
+
+async function askBeside(body, box) {
+  const brief = new BriefReport();
+  const view = new AnswerView(body.model, brief, box);
+  view.box.append(brief.box);
+  try {
+    await ask(body, view, brief);
+  } catch (error) {
+    view.box.append(makeError(error));
+  }
+}
+
+/** Show the answer to a request while it comes. Throws what a person must read. */
+async function ask(body, view, report) {
   report.start("POST", PATH, body);
   try {
     const response = await request(PATH, { method: "POST", body, signal: running.signal });
     report.setAnswer(response);
     if (response.headers.get("content-type")?.includes("text/event-stream")) {
       for await (const data of readEvents(response)) takeEvent(view, data);
+      report.findCost(response.headers.get("x-request-id"));
     } else {
       const whole = await response.text();
       report.addEvent(whole);
@@ -123,26 +175,20 @@ async function answer(settings) {
   } catch (error) {
     if (error.response) report.setAnswer(error.response);
     if (error.body) report.addEvent(error.body);
-    if (error.name !== "AbortError") {
-      view.end();
-      throw error;
-    }
+    if (error.name !== "AbortError") throw error;
     view.addNote("Stopped.");
   } finally {
-    running = null;
     report.finish();
-    setBusy(false);
+    view.end();
   }
-  view.end();
-  if (view.hasContent) messages = [...messages, view.makeMessage()];
 }
 
 function takeEvent(view, data) {
-  report.addEvent(data);
+  view.report.addEvent(data);
   if (data === "[DONE]") return;
   const event = JSON.parse(data);
   if (event.error) throw new RequestFailed(`The answer broke off. ${event.error.message}`, { body: JSON.stringify(event, null, 2) });
-  report.setUsage(event.usage);
+  view.report.setUsage(event.usage);
   for (const choice of event.choices ?? []) {
     view.add(choice.delta ?? {}, choice.index);
     if (FINISH_WORDS[choice.finish_reason]) view.addNote(FINISH_WORDS[choice.finish_reason]);
@@ -150,7 +196,7 @@ function takeEvent(view, data) {
 }
 
 function takeWhole(view, whole) {
-  report.setUsage(whole.usage);
+  view.report.setUsage(whole.usage);
   for (const choice of whole.choices ?? []) {
     const { tool_calls: calls, ...rest } = choice.message;
     view.add({ ...rest, tool_calls: calls?.map((call, index) => ({ ...call, index })) }, choice.index);
@@ -170,9 +216,9 @@ function append(element) {
   log.scrollTop = log.scrollHeight;
 }
 
-function makeTurn(who, ...children) {
-  return make("article", { class: `turn ${who}`, "aria-label": who === "user" ? "You" : "Answer" },
-    make("h2", {}, who === "user" ? "You" : find("chat-model").value), ...children);
+function makeTurn(name, ...children) {
+  return make("article", { class: `turn ${name ? "assistant" : "user"}`, "aria-label": name ? "Answer" : "You" },
+    make("h2", {}, name || "You"), ...children);
 }
 
 function showUserMessage({ content }) {
@@ -180,12 +226,13 @@ function showUserMessage({ content }) {
   const shown = parts.map((part) => part.type === "text"
     ? make("p", { class: "text" }, part.text)
     : make("img", { src: part.image_url.url, alt: "Attached image" }));
-  append(makeTurn("user", ...shown));
+  append(makeTurn("", ...shown));
 }
 
 /** An answer while it comes: reasoning, text and tool calls, each as plain text. Only the first choice is shown. */
 class AnswerView {
-  constructor() {
+  constructor(model, report, place = null) {
+    this.report = report;
     this.content = "";
     this.reasoning = "";
     this.calls = [];
@@ -194,8 +241,10 @@ class AnswerView {
     this.reasoningText = make("p", { class: "text" });
     this.reasoningBox = make("details", { class: "reasoning", hidden: true }, make("summary", {}, "Reasoning"), this.reasoningText);
     this.text = make("p", { class: "text answer" });
-    this.box = makeTurn("assistant", this.reasoningBox, this.text);
-    append(this.box);
+    this.working = make("p", { class: "quiet working" }, make("progress", { "aria-label": "Work" }), " The model works …");
+    this.box = makeTurn(model, this.reasoningBox, this.working, this.text);
+    if (place) place.append(this.box);
+    else append(this.box);
     find("chat-spoken").replaceChildren();
   }
 
@@ -209,7 +258,7 @@ class AnswerView {
     const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
     const reasoning = delta.reasoning_content ?? delta.reasoning;
     if (typeof reasoning === "string" && reasoning) {
-      report.noteFirst();
+      this.#noteFirst();
       this.reasoning += reasoning;
       this.reasoningBox.hidden = false;
       this.reasoningText.append(reasoning);
@@ -221,8 +270,13 @@ class AnswerView {
     if (isAtEnd) log.scrollTop = log.scrollHeight;
   }
 
+  #noteFirst() {
+    this.working.remove();
+    this.report.noteFirst();
+  }
+
   #addText(text) {
-    report.noteFirst();
+    this.#noteFirst();
     this.content += text;
     this.text.append(text);
     this.unspoken += text;
@@ -238,7 +292,7 @@ class AnswerView {
   }
 
   #addCall(piece) {
-    report.noteFirst();
+    this.#noteFirst();
     const call = (this.calls[piece.index ?? this.calls.length] ??= { id: "", type: "function", function: { name: "", arguments: "" } });
     if (piece.id) call.id = piece.id;
     call.function.name += piece.function?.name ?? "";
@@ -251,6 +305,12 @@ class AnswerView {
   }
 
   end() {
+    this.working.remove();
+    if (this.content) {
+      const rendered = make("div", { class: "answer" }, ...renderMarkdown(this.content));
+      this.text.replaceWith(rendered);
+      this.text = rendered;
+    }
     this.calls = this.calls.filter(Boolean);
     for (const call of this.calls) this.box.append(makeCallForm(call));
     if (this.calls.length) this.unspoken += ` The model calls ${this.calls.map((call) => call.function.name).join(", ")}. Type the result.`;
@@ -258,6 +318,13 @@ class AnswerView {
     if (!this.content) this.text.remove();
     if (!this.hasContent && !this.reasoning && this.box.childElementCount <= 2) this.box.remove();
     this.box.querySelector("textarea")?.focus();
+  }
+
+  /** Show a whole message of an earlier time. */
+  show({ content, tool_calls: calls }) {
+    this.working.remove();
+    const names = (calls ?? []).map((call) => `The model called ${call.function.name}.`).join(" ");
+    this.text.replaceWith(make("div", { class: "answer" }, ...renderMarkdown([content, names].filter(Boolean).join("\n\n"))));
   }
 
   makeMessage() {

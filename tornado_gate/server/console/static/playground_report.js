@@ -14,6 +14,10 @@ const HEADERS = {
   "x-request-id": "Request id",
 };
 
+const COST_TRIES = 5;
+const COST_WAIT = 700;
+const BRIEF = ["Status", "First token", "Total time", "Input tokens", "Output tokens", "Cost (USD)"];
+
 let number = 0;
 
 /** The report of a panel. One request at a time: `start`, then `setAnswer`, `addEvent`, `setUsage` and `finish`. */
@@ -105,6 +109,20 @@ export class Report {
     if (usage.cost !== undefined && usage.cost !== null) this.set("Cost (USD)", String(usage.cost));
   }
 
+  /** Show the cost of a stream, which its headers cannot have: the ledger knows it a moment after the end. */
+  async findCost(id) {
+    const started = this.started;
+    for (let tries = 0; id && tries < COST_TRIES && !this.values.has("Cost (USD)"); tries += 1) {
+      await new Promise((resolve) => setTimeout(resolve, COST_WAIT));
+      const headers = { "X-Xsrftoken": document.body.dataset.xsrf };
+      const sent = { method: "POST", headers, body: new URLSearchParams({ id }) };
+      const response = await fetch("/console/playground/cost", sent).catch(() => null);
+      const { cost } = response?.ok ? await response.json() : {};
+      if (this.started !== started) return;
+      if (cost) this.set("Cost (USD)", cost);
+    }
+  }
+
   set(label, value) {
     this.values.set(label, value);
     this.facts.replaceChildren(...[...this.values].flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
@@ -123,5 +141,19 @@ export class Report {
 
   #writeCode() {
     if (this.request) this.code.textContent = LANGUAGES[this.language.value](this.request);
+  }
+}
+
+/** The figures of an answer beside another one, without texts. */
+export class BriefReport extends Report {
+  constructor() {
+    const panel = make("div", {}, make("div", { class: "report" }));
+    super(panel, "chat");
+    this.box = this.facts;
+    this.facts.className = "facts small";
+  }
+
+  set(label, value) {
+    if (BRIEF.includes(label)) super.set(label, value);
   }
 }

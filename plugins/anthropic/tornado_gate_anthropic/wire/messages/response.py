@@ -73,8 +73,8 @@ def parse_response(body: Any) -> ChatResult:
     content = body.get("content") if isinstance(body, dict) else None
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise UpstreamError(
-            "The upstream's response is not an Anthropic message: `content` is not an array of objects. "
-            "Check the provider's base_url."
+            "The upstream's response is not an Anthropic message: `content` is not an array of objects.",
+            advice="Check the provider's base_url.",
         )
     parts = tuple(parse_answer_block(block) for block in content)
     raw = read_string(body.get("stop_reason"))

@@ -101,7 +101,8 @@ class _MessagesStreamParser(stages.Step[Any, StreamEvent]):
                 return True
             if not isinstance(frame, dict):
                 raise UpstreamError(
-                    "The upstream sent a stream event that is not a JSON object. Check the provider's base_url."
+                    "The upstream sent a stream event that is not a JSON object.",
+                    advice="Check the provider's base_url.",
                 )
             out.extend(self.read(frame))  # yields one event at a time, so that events before an error are kept
             if self.finished:

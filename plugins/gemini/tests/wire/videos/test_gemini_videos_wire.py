@@ -164,7 +164,7 @@ def test_an_operation_that_failed_has_the_upstreams_words(error: Any, said: str,
 )
 def test_of_a_fault_of_our_key_callers_learn_nothing(error: Any) -> None:
     operation = wire.parse_operation({"name": NAME, "done": True, "error": error})
-    assert "check the provider's api_key" in operation.error
+    assert "refused the gateway's own credentials" in operation.error
     assert operation.code == "upstream_authentication"
 
 

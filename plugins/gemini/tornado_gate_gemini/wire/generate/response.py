@@ -101,7 +101,8 @@ def parse_response(body: Any, *, wav: bool = False) -> ChatResult:
     reason = find_block_reason(read_object(body))
     if not candidates and not reason:
         raise UpstreamError(
-            "The upstream's response is not a Gemini response: it has no 'candidates'. Check the provider's base_url."
+            "The upstream's response is not a Gemini response: it has no 'candidates'.",
+            advice="Check the provider's base_url.",
         )
     choices = tuple(_parse_candidate(candidate, wav) for candidate in sorted(candidates, key=get_index))
     if not choices:

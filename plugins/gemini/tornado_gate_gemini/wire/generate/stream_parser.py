@@ -83,7 +83,8 @@ class _GenerateStreamParser(stages.Step[Any, StreamEvent]):
                 return True
             if not isinstance(chunk, dict):
                 raise UpstreamError(
-                    "The upstream sent a stream event that is not a JSON object. Check the provider's base_url."
+                    "The upstream sent a stream event that is not a JSON object.",
+                    advice="Check the provider's base_url.",
                 )
             out.extend(self._parse_chunk(convert_to_camel_case(chunk)))
         return False

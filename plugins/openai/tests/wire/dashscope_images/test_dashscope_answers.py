@@ -132,9 +132,9 @@ def test_a_failed_task_says_why() -> None:
         ("InternalError.Timeout", UpstreamTimeout, 504, "reported a timeout"),
         ("InternalError.Algo", UpstreamError, 502, "InternalError.Algo"),
         ("", UpstreamError, 502, "no reason"),
-        ("Arrearage", UpstreamKeyRefused, 502, "check the provider's api_key"),
-        ("InvalidApiKey", UpstreamKeyRefused, 502, "check the provider's api_key"),
-        ("Model.AccessDenied", UpstreamKeyRefused, 502, "check the provider's api_key"),
+        ("Arrearage", UpstreamKeyRefused, 502, "refused the gateway's own credentials"),
+        ("InvalidApiKey", UpstreamKeyRefused, 502, "refused the gateway's own credentials"),
+        ("Model.AccessDenied", UpstreamKeyRefused, 502, "refused the gateway's own credentials"),
     ],
 )
 def test_a_code_becomes_an_error_with_its_status(code: str, kind: type, status: int, shown: str) -> None:

@@ -72,7 +72,7 @@ def parse_response(body: Any, *, audio_media_type: str = "") -> ChatResult:
     choices = body.get("choices") if isinstance(body, dict) else None
     if not isinstance(choices, list) or set(map(type, choices)) != {dict}:
         raise UpstreamError(
-            "The upstream returned JSON without chat completion choices. Check the provider's base_url."
+            "The upstream returned JSON without chat completion choices.", advice="Check the provider's base_url."
         )
     if len(choices) > 1:
         choices = sorted(choices, key=_get_index)

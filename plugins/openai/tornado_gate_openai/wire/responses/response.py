@@ -68,7 +68,7 @@ def parse_response(body: Any) -> ChatResult:
     output = body.get("output") if isinstance(body, Mapping) else None
     if not isinstance(output, list) or body.get("status") in ("queued", "in_progress"):
         raise UpstreamError(
-            "The upstream returned JSON that is not a finished response. Check the provider's base_url."
+            "The upstream returned JSON that is not a finished response.", advice="Check the provider's base_url."
         )
     items = [item for item in output if isinstance(item, Mapping)]
     parts = tuple(part for item in items for part in parse_item(item))

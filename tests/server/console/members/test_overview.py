@@ -1,0 +1,102 @@
+"""Home: figures of today and yesterday, what needs attention, and the bars of budgets and limits."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import pytest
+
+from tests.ledger.rows import make_stored_row
+from tests.server.console.members.site import Visit
+from tornado_gate.accounts.keys import KeyStore
+from tornado_gate.accounts.people import Actor
+from tornado_gate.ledger.rows import DAY
+from tornado_gate.ledger.spool import FOLDER
+from tornado_gate.ledger.writing import write_rows
+from tornado_gate.server.console.attention import measure_spool
+from tornado_gate.server.console.overview import read_figures
+from tornado_gate.server.services import Services
+
+pytestmark = pytest.mark.gen_test(timeout=60)
+
+COMMAND = Actor(id="command", name="command", role="administrator")
+
+
+def add_rows(services: Services, *rows: Any) -> None:
+    write_rows(services.database, rows, may_repeat=False)
+
+
+def find_ids(services: Services) -> dict[str, str]:
+    return {user.email.partition("@")[0]: user.id for user in services.accounts.users.list_page()[0]}
+
+
+async def test_figures_compare_the_same_hours(services: Services) -> None:
+    noon = time.time() // DAY * DAY - 3 * DAY + DAY / 2 + 1800
+    row = {"input_tokens": 10, "output_tokens": 5, "cost": 1_000_000_000, "first_byte_ms": 200.0}
+    add_rows(
+        services,
+        make_stored_row(noon - 60, **row, user="u"),
+        make_stored_row(noon - 7200, **row),
+        make_stored_row(noon - 61, **row, outcome="failed", status=502),
+        make_stored_row(noon - DAY - 7200, **{**row, "first_byte_ms": 100.0}),
+        make_stored_row(noon - DAY + 7200, **row),  # later than now, a day ago
+    )
+    figures = {figure.label: figure for figure in read_figures(services.database, "", noon)}
+    assert (figures["Requests"].value, figures["Requests"].before, figures["Requests"].change) == ("3", "1", "+200%")
+    assert (figures["Cost"].value, figures["Cost"].before) == ("$3.00", "$1.00")
+    assert (figures["Errors"].value, figures["Errors"].change) == ("1", "")
+    assert figures["Tokens"].value == "45"
+    assert (figures["First token, median"].value, figures["First token, median"].before) == ("200 ms", "100 ms")
+    assert read_figures(services.database, "u", noon)[0].value == "1"
+
+
+async def test_home_shows_a_member_own_figures_and_an_administrator_all(visit: Visit, services: Services) -> None:
+    ada, bob = visit(), visit("192.0.2.2")
+    await ada.sign_up("ada@example.org")
+    await bob.sign_up("bob@example.org")
+    ids = find_ids(services)
+    now = time.time()
+    add_rows(services, make_stored_row(now, user=ids["ada"]), make_stored_row(now, user=ids["bob"]))
+    figure = r'Requests</span>\s*<span class="figure">(\d+)<'
+    assert (await ada.get("/console/")).find(figure) == "2"
+    page = await bob.get("/console/")
+    assert page.find(figure) == "1"
+    assert "Your requests of today" in page.text
+
+
+async def test_budgets_and_ends_of_keys_need_attention(visit: Visit, services: Services) -> None:
+    ada, bob = visit(), visit("192.0.2.2")
+    await ada.sign_up("ada@example.org")
+    await bob.sign_up("bob@example.org")
+    ids, store, now = find_ids(services), KeyStore(services.database), time.time()
+    _, full = store.create("nearly full", user=ids["bob"], budget={"usd_per_month": 10})
+    store.create("ends soon", user=ids["bob"], expires=now + DAY)
+    store.create("ends later", user=ids["bob"], expires=now + 30 * DAY)
+    team = services.accounts.teams.create(services.accounts.organisations.create("Ltd", COMMAND).id, "physics", COMMAND)
+    services.accounts.teams.update(team.id, COMMAND, budget={"usd_per_day": 100})
+    add_rows(services, make_stored_row(now, key=full.usage_id, user=ids["bob"], team=team.id, cost=9_000_000_000))
+    for visitor in (ada, bob):
+        text = (await visitor.get("/console/")).text
+        assert "nearly full: $9.00 of $10.00 are used (US dollars per month)." in text
+        assert "The key ends soon expires in 23 hours. Rotate it." in text
+        assert "ends later expires" not in text
+        assert "physics: " not in text
+    page = await bob.get(f"/console/keys/{full.id}")
+    assert "$9.00 / $10.00" in page.text
+    assert re.search(r'<meter [^>]*value="0.9"', page.html)
+    page = await ada.get(f"/console/teams/{team.id}")
+    assert "$9.00 / $100.00" in page.text
+    services.accounts.limit_overrides.create("team", team.id, "usd_per_day", COMMAND, value=10, until=now + 600)
+    await services.gate.keys.check()
+    page = await ada.get("/console/limits")
+    assert "physics" in page.find(r'<div class="bars">(.*?)</div>')
+
+
+async def test_the_spool_is_measured(services: Services) -> None:
+    folder = services.gate.snapshot.config.server.data_dir
+    assert measure_spool(folder) == 0
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    (folder / FOLDER / "1-a-1.rows").write_bytes(b"x" * 100)
+    assert measure_spool(folder) == 100

@@ -1,0 +1,196 @@
+"""Causes in the database: budgets that are nearly or fully used, and keys that expire. Synchronous; raises DatabaseError."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from sqlalchemy import func, select
+from sqlalchemy.engine import Connection
+
+from tornado_gate.accounts.limit_overrides import CONF_KEY
+from tornado_gate.admission.bounds import NANO, PERIOD_NAMES
+from tornado_gate.alerts.values import Alert
+from tornado_gate.config.model import Config
+from tornado_gate.database import tables
+from tornado_gate.database.engine import Database
+from tornado_gate.database.usage_tables import OWNER_DAYS, usage
+from tornado_gate.ledger.details import parse_details
+from tornado_gate.ledger.rows import DAY, find_first_id
+from tornado_gate.ledger.spending import Period, Used, find_period, read_used
+from tornado_gate.types import NO_BUDGET, Bound, Budget
+from tornado_gate.types.value import Value
+
+IDS_PER_QUERY: Final = 500
+MAX_REFUSED_ROWS: Final = 2000
+NEARLY_USED: Final = 0.8
+EXPIRY_DAYS: Final = (1, 7)
+_REFUSED_CODE: Final = "budget_exceeded"
+
+ListBounds = Callable[[str, str, None, Budget, str], tuple[Bound, ...]]
+"""Returns the bounds of a subject with the temporary changes of administrators: `Admission.list_bounds`."""
+Subject = tuple[str, str]
+"""The kind of a subject, key, user or team, and its id or its name in conf."""
+
+
+class Share(Value, frozen=True, kw_only=True):
+    """A budget and how much of it is used, in nano-dollars or tokens."""
+
+    bound: Bound
+    used: int
+
+    @property
+    def part(self) -> float:
+        return self.used / self.bound.limit if self.bound.limit > 0 else 1.0
+
+
+def find_budgets(database: Database, config: Config, list_bounds: ListBounds, now: float, since: float) -> list[Alert]:
+    """Return an alert for each budget of a key, user or team of which at least 80 % are used.
+
+    It counts as used up if requests were refused since `since`, a Unix time, because an estimate may exceed what is left.
+    """
+    period = find_period(now)
+    refused = _read_refused(database, since)
+    shares: dict[Subject, list[Share]] = {}
+    for kind in ("key", "user", "team"):
+        with database.read() as connection:
+            ids = _list_used(connection, kind, period) | {name for of, name in refused if of == kind}
+            budgets = list(_list_budgets(connection, config, kind, ids))
+        used = read_used(database, kind, ids, period)
+        for subject, title, budget in budgets:
+            bounds = list_bounds(kind, subject, None, budget, title)
+            counted = [_count_share(bound, used.get(subject, Used())) for bound in bounds if bound.name in PERIOD_NAMES]
+            if counted:
+                shares[kind, subject] = counted
+    alerts = [_describe_budget(share, period, is_refused=False) for each in shares.values() for share in each]
+    for refused_subject in refused & shares.keys():
+        worst = max(shares[refused_subject], key=lambda share: share.part)
+        alerts.append(_describe_budget(worst, period, is_refused=worst.part >= NEARLY_USED))
+    return [alert for alert in alerts if alert is not None]
+
+
+def _read_refused(database: Database, since: float) -> set[Subject]:
+    """Return the subjects of requests that were refused because of a budget."""
+    columns = (usage.c.key, usage.c.user, usage.c.team, usage.c.details)
+    query = select(*columns).where(
+        usage.c.id >= find_first_id(since), usage.c.outcome == "refused", usage.c.status == 429
+    )
+    subjects: set[Subject] = set()
+    with database.read() as connection:
+        for row in connection.execute(query.limit(MAX_REFUSED_ROWS)):
+            if parse_details(row.details).get("error_code") == _REFUSED_CODE:
+                subjects |= {("key", row.key), ("user", row.user), ("team", row.team)}
+    return {subject for subject in subjects if subject[1]}
+
+
+def _list_used(connection: Connection, kind: str, period: Period) -> set[str]:
+    column = OWNER_DAYS.c[kind]
+    query = select(column).where(column != "", OWNER_DAYS.c.bucket >= period.month).distinct()
+    return {str(identity) for identity in connection.scalars(query)}
+
+
+def _list_budgets(
+    connection: Connection, config: Config, kind: str, ids: Iterable[str]
+) -> Iterator[tuple[str, str, Budget]]:
+    """Yield (id, name for people, budget) of the subjects with a budget."""
+    wanted = set(ids)
+    if kind == "key":
+        yield from _list_conf_keys(config, wanted)
+    entries = {"user": config.users, "team": config.teams}.get(kind, {})
+    yield from (
+        (name, name, entries[name].budget) for name in wanted & entries.keys() if entries[name].budget is not NO_BUDGET
+    )
+    rest = sorted(wanted - entries.keys())
+    for begin in range(0, len(rest), IDS_PER_QUERY):
+        for identity, title, stored in connection.execute(_select_budgets(kind, rest[begin : begin + IDS_PER_QUERY])):
+            budget = _parse_budget(stored, config.accounts.default_budget if kind == "user" else NO_BUDGET)
+            if budget is not NO_BUDGET:
+                yield str(identity), str(title), budget
+
+
+def _list_conf_keys(config: Config, ids: set[str]) -> Iterator[tuple[str, str, Budget]]:
+    for key in config.keys:
+        if key.budget is not NO_BUDGET and f"{CONF_KEY}{key.name}" in ids:
+            yield f"{CONF_KEY}{key.name}", key.name, key.budget
+
+
+def _select_budgets(kind: str, ids: list[str]) -> Any:
+    if kind == "key":
+        keys = tables.keys.c
+        identity = func.coalesce(keys.counted_as, keys.id)
+        return select(identity, keys.name, keys.budget).where(
+            identity.in_(ids), keys.revoked.is_(None), keys.replaced_by.is_(None)
+        )
+    if kind == "user":
+        return select(tables.users.c.id, tables.users.c.email, tables.users.c.budget).where(tables.users.c.id.in_(ids))
+    return select(tables.teams.c.id, tables.teams.c.name, tables.teams.c.budget).where(tables.teams.c.id.in_(ids))
+
+
+def _parse_budget(stored: Mapping[str, Any] | None, default: Budget) -> Budget:
+    known = {name: value for name, value in (stored or {}).items() if name in Budget.__struct_fields__}
+    return Budget(**known) if known else default
+
+
+def _count_share(bound: Bound, used: Used) -> Share:
+    amounts = {
+        "usd_per_day": used.day_cost,
+        "usd_per_month": used.month_cost,
+        "tokens_per_day": used.day_tokens,
+        "tokens_per_month": used.month_tokens,
+    }
+    return Share(bound=bound, used=amounts[bound.name])
+
+
+def _describe_budget(share: Share, period: Period, *, is_refused: bool) -> Alert | None:
+    """Return the alert of a budget; None if less than 80 % of it are used."""
+    bound, part = share.bound, share.part
+    if part < NEARLY_USED:
+        return None
+    is_used_up = part >= 1 or is_refused
+    begin = period.day if bound.name.endswith("day") else period.month
+    end = period.next_day if bound.name.endswith("day") else period.next_month
+    day, level = time.strftime("%Y-%m-%d", time.gmtime(begin)), 100 if is_used_up else 80
+    state = "is used up" if is_used_up else f"is used to {int(part * 100)} %"
+    consequence = "Its requests are refused until" if is_used_up else "It begins again on"
+    return Alert(
+        kind="budget",
+        cause=f"budget:{bound.kind}:{bound.subject}:{bound.name}:{day}:{level}",
+        severity="critical" if is_used_up else "warning",
+        title=f"The budget of the {bound.kind} '{bound.title or bound.subject}' {state}",
+        message=f"{_format_amount(bound, share.used)} of {_format_amount(bound, bound.limit)} ({bound.name}) are used. "
+        f"{consequence} {time.strftime('%Y-%m-%d %H:%M', time.gmtime(end))} UTC.",
+    )
+
+
+def _format_amount(bound: Bound, amount: int) -> str:
+    return f"{amount / NANO:,.2f} USD" if bound.name.startswith("usd") else f"{amount:,} tokens"
+
+
+def find_expiring_keys(database: Database, now: float) -> list[Alert]:
+    """Return an alert for each key that expires within 7 days, and within 1 day, if it was valid for longer than that."""
+    keys = tables.keys.c
+    columns = (keys.id, keys.name, keys.created, keys.expires)
+    query = select(*columns).where(
+        keys.expires > now, keys.expires <= now + max(EXPIRY_DAYS) * DAY, keys.revoked.is_(None), keys.hidden.is_(False),
+        keys.replaced_by.is_(None),
+    )  # fmt: skip
+    alerts = []
+    with database.read() as connection:
+        for row in connection.execute(query):
+            days = next(days for days in EXPIRY_DAYS if row.expires <= now + days * DAY)
+            if row.expires - row.created > days * DAY:
+                alerts.append(_describe_expiry(row, days))
+    return alerts
+
+
+def _describe_expiry(row: Any, days: int) -> Alert:
+    end = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row.expires))
+    within = "1 day" if days == 1 else f"{days} days"
+    return Alert(
+        kind="key_expiry",
+        cause=f"key_expiry:{row.id}:{int(row.expires)}:{days}",
+        severity="critical" if days == 1 else "warning",
+        title=f"The API key '{row.name}' expires within {within}",
+        message=f"It ends on {end} UTC. Rotate it: its page in the console, or `tornado-gate keys rotate {row.id}`.",
+    )

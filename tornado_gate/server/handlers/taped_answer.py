@@ -1,0 +1,151 @@
+"""Requests that are recorded on the wire. Used only while conf has the section ``tapes``."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from copy import copy
+from typing import Any, Final
+
+from tornado_gate.config.tapes import TapesConfig
+from tornado_gate.errors import GateError, InvalidField, NotAllowed
+from tornado_gate.pipeline import auth
+from tornado_gate.pipeline.model_names import resolve_model_name
+from tornado_gate.pipeline.pipeline import PreparedAnswer
+from tornado_gate.server.dispatch import dispatch
+from tornado_gate.server.handlers.answer import AnswerHandler
+from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler
+from tornado_gate.storage.files import MediaFile
+from tornado_gate.tapes.exchanges import RecordingPools
+from tornado_gate.tapes.guarded_format import Digest, RecordingFormat, digest_reply
+from tornado_gate.tapes.recorder import Recorder, redact_answer_headers
+from tornado_gate.tapes.tapes import find_rule, matches_key
+from tornado_gate.types import Call, Caller, WireRequest
+from tornado_gate.types.value import replace
+
+HEADER: Final = "x-gate-tape"
+_HEADER_SENT: Final = "X-Gate-Tape"
+_WITHOUT_TAPE: Final = frozenset({"videos", "models"})
+"""Operations whose requests are not recorded: they are answered later, or without an upstream."""
+
+
+class TapedAnswerHandler(DirectAnswerHandler):
+    """A handler that records the requests that a rule or the header selects. All others are served as usual."""
+
+    _recorder: Recorder | None = None
+    _format: RecordingFormat | None = None
+    _sent: Digest | None = None
+    _keep_alive = b""
+    _has_head = False
+    _shown_tape = ""
+
+    def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
+        rules = self.snapshot.config.tapes
+        if rules is None or not self._may_be_taped(rules, caller):
+            super()._admit(caller, key_digest, is_form)
+        else:  # without the data for repeated heads, whose requests would not come here
+            AnswerHandler._admit(self, caller, key_digest, is_form)
+
+    def _may_be_taped(self, rules: TapesConfig, caller: Caller) -> bool:
+        """Return whether requests with this head may be recorded. Raises NotAllowed, InvalidField."""
+        wish = self.lower_headers.get(HEADER)
+        if wish is not None:
+            if not auth.is_administrator(caller):
+                message = (
+                    f"The header '{HEADER}' requires a key with the role administrator. Send the request without it."
+                )
+                raise NotAllowed(message, code="administrator_required", param=HEADER)
+            if wish not in ("0", "1"):
+                raise InvalidField(HEADER, f"'{HEADER}' must be 1, to record this request, or 0.")
+        return wish is not None or any(matches_key(rule, caller) for rule in rules.rules)
+
+    def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
+        """Return the response, and record it if the request is selected. Raises GateError."""
+        rules, route = self.snapshot.config.tapes, wire.route
+        if rules is None or route.model == "none" or route.operation in _WITHOUT_TAPE or wire.form or wire.plain:
+            return super().make_answer(call, wire)
+        reason, model = self._find_reason(rules, call, wire)
+        head = {
+            **{"reason": reason, "request_id": call.id, "format": call.format, "operation": route.operation},
+            **{"model": model, "key": call.caller.id, "account": call.caller.account, "dialect": call.dialect},
+            **{"store": call.responses.store, "copies": call.responses.copies},
+        }
+        recorder = self.services.tapes.begin(rules, head, self.started) if reason else None
+        if reason == "header":
+            self._shown_tape = self.headers[_HEADER_SENT] = recorder.id if recorder else "skipped"
+        if recorder is None:
+            return super().make_answer(call, wire)
+        self._recorder = recorder
+        return self._make_taped_answer(recorder, call, wire)
+
+    def _find_reason(self, rules: TapesConfig, call: Call, wire: WireRequest) -> tuple[str, str]:
+        """Return why the request is recorded, "" if it is not, and the model that it names."""
+        try:
+            model = resolve_model_name(self.snapshot.config.defaults, wire, call.caller)
+        except GateError:
+            return "", ""  # the pipeline raises it again
+        wish = self.lower_headers.get(HEADER)
+        if wish is not None:
+            return ("header" if wish == "1" else ""), model
+        rule = find_rule(rules, call.caller, model)
+        return ("" if rule is None else f"rule {rule}"), model
+
+    async def _make_taped_answer(self, recorder: Recorder, call: Call, wire: WireRequest) -> PreparedAnswer | MediaFile:
+        """Serve the request with a gate and a format that record."""
+        snapshot, gate = self.snapshot, copy(self.gate)
+        pools: Any = RecordingPools(gate.pools, recorder, call.progress)
+        gate.pools = pools
+        wire_format = self._format = RecordingFormat(snapshot.formats[call.format], recorder)
+        if not snapshot.guards.lanes:
+            recorder.note_request(wire)
+        recorded = replace(snapshot, formats={**snapshot.formats, call.format: wire_format})
+        answer = await dispatch(replace(self.services, gate=gate), recorded, call, wire)
+        if isinstance(answer, MediaFile):
+            return answer
+        self._keep_alive = answer.reply.keep_alive
+        reply, self._sent = digest_reply(answer.reply)
+        return PreparedAnswer(answer.call, reply)
+
+    # What the caller gets
+
+    def make_first_headers(self) -> dict[str, str]:
+        headers = super().make_first_headers()
+        if self._shown_tape:
+            headers[_HEADER_SENT] = self._shown_tape
+        return headers
+
+    def write(self, chunk: bytes) -> Awaitable[None] | None:
+        self._note_chunk(chunk)
+        return super().write(chunk)
+
+    def end(self, chunk: bytes = b"") -> None:
+        self._note_chunk(chunk)
+        super().end(chunk)
+
+    def _note_chunk(self, chunk: bytes) -> None:
+        recorder = self._recorder
+        if recorder is None:
+            return
+        if not self._has_head:
+            self._has_head = True
+            recorder.note("answer_head", status=self.status, headers=redact_answer_headers(self.headers, None))
+        if chunk:
+            recorder.note_data("answer_chunk", chunk, keep_alive=chunk == self._keep_alive)
+
+    def _end_exchange(self) -> None:
+        recorder, self._recorder = self._recorder, None
+        super()._end_exchange()
+        if recorder is None:
+            return
+        rules = self.snapshot.config.tapes or TapesConfig()
+        outcome = self.outcome or ("failed" if self.status >= 500 else "refused" if self.status >= 400 else "complete")
+        self.services.tapes.end(
+            recorder, rules, is_withheld=self._is_changed_by_guards(recorder), status=self.status, outcome=outcome,
+            error_code=self.error_code or (self.call.progress.error_code if self.call is not None else ""),
+        )  # fmt: skip
+
+    def _is_changed_by_guards(self, recorder: Recorder) -> bool:
+        """Return whether an upstream's response may have texts that guards have replaced or not seen."""
+        if not self.snapshot.guards.lanes or self._format is None or self._format.digest is None:
+            return False
+        made, sent = self._format.digest, self._sent
+        return sent is None or sent.value != made.value or recorder.exchanges > 1

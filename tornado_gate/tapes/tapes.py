@@ -1,0 +1,98 @@
+"""The tapes of a process: which requests are recorded, and the thread that writes their files."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from tornado_gate.config.globs import matches_any, matches_model
+from tornado_gate.config.tapes import TapeRule, TapesConfig
+from tornado_gate.plugins.wrappers import CONF_KEY
+from tornado_gate.tapes.recorder import Recorder
+from tornado_gate.tapes.store import TapeStore, make_tape_id
+from tornado_gate.telemetry.metrics.tapes import TapeMetrics
+from tornado_gate.types import Caller
+
+log = logging.getLogger(__name__)
+
+MAX_RECORDING: Final = 16
+"""The number of requests of a process that are recorded at the same time: each holds up to `tape_bytes` in memory."""
+SWEEP_SECONDS: Final = 600.0
+
+
+class Tapes:
+    """The recordings of a process. Call its methods from the event loop."""
+
+    sweep_seconds = SWEEP_SECONDS
+
+    def __init__(self, data_dir: Path, metrics: TapeMetrics) -> None:
+        self.store = TapeStore(data_dir, TapesConfig().keep_seconds)
+        self._metrics = metrics
+        self._recording = 0
+        self._threads: ThreadPoolExecutor | None = None
+
+    def apply(self, rules: TapesConfig | None) -> None:
+        """Use the section of a new configuration."""
+        self.store.keep_seconds = (rules or TapesConfig()).keep_seconds
+
+    def begin(self, rules: TapesConfig, head: Mapping[str, Any], started: float) -> Recorder | None:
+        """Return a recorder for a request; None if `MAX_RECORDING` requests are being recorded."""
+        if self._recording >= MAX_RECORDING:
+            self._metrics.count("skipped")
+            return None
+        self._recording += 1
+        return Recorder(make_tape_id(), head, started, rules.tape_bytes)
+
+    def end(self, recorder: Recorder, rules: TapesConfig, **members: Any) -> None:
+        """Write the tape of a request that has ended, in the thread. `members` are those of `Recorder.end`."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(1, "tapes")
+        writing = asyncio.get_running_loop().run_in_executor(
+            self._threads, partial(self._write, recorder, rules, **members)
+        )
+        writing.add_done_callback(partial(self._note_written, recorder.id))
+
+    def _write(self, recorder: Recorder, rules: TapesConfig, **members: Any) -> int:
+        return self.store.write(recorder.id, recorder.end(**members), rules)
+
+    def _note_written(self, identity: str, writing: asyncio.Future[int]) -> None:
+        self._recording -= 1
+        error = None if writing.cancelled() else writing.exception()
+        if error is not None or writing.cancelled():
+            self._metrics.count("failed")
+            log.warning("a tape could not be written: %s. Check the disk of server.data_dir.", error)
+            return
+        log.info("a request was recorded", extra={"fields": {"tape": identity}})
+        self._metrics.count("kept")
+        self._metrics.count("evicted", writing.result())
+
+    async def sweep(self) -> None:
+        """Delete expired tapes."""
+        await asyncio.to_thread(self.store.sweep)
+
+    async def close(self) -> None:
+        """Wait until all tapes are written."""
+        if self._threads is not None:
+            await asyncio.to_thread(self._threads.shutdown)
+
+
+def find_rule(rules: TapesConfig, caller: Caller, model: str) -> int | None:
+    """Return the number of the first rule, from 1, that selects a request; None if none does. A share is drawn by lot."""
+    for number, rule in enumerate(rules.rules, 1):
+        if not matches_key(rule, caller) or (rule.models and not matches_model(rule.models, model)):
+            continue
+        if rule.share >= 1 or random.random() < rule.share:
+            return number
+    return None
+
+
+def matches_key(rule: TapeRule, caller: Caller) -> bool:
+    """Return whether a rule is for the key of the caller: by its ID, the ID of its team, or its name in conf."""
+    names = (caller.id, caller.team, caller.id.removeprefix(CONF_KEY))
+    return not rule.keys or any(name and matches_any(rule.keys, name) for name in names)
