@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test qa fuzz soak chaos coverage lint hooks docs matrix reference messages conformance agents screenshots bench bench-self bench-profile dist dist-check sbom sign clean moved
+.PHONY: help install run test qa cluster fuzz soak chaos coverage lint hooks docs matrix reference messages conformance agents screenshots check-rules bench bench-self bench-profile check-deploy lock audit version release-check dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,9 @@ test: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## install the test requir
 
 qa: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## run all other tests: vendors, clients, whole systems, products of many cases; all examples of property tests (QA_ARGS=…)
 	$(PYTEST) -m "qa or hypothesis" $(QA_ARGS)
+
+cluster: $(STAMPS)/dev ## several nodes with PostgreSQL and Valkey: partitions, rolling restarts, wrong clocks (part of `make qa`)
+	$(PYTEST) qa/cluster $(PYTEST_ARGS)
 
 fuzz: $(STAMPS)/dev ## more examples for all property tests and for /openapi.json, for FUZZ_SECONDS (default 600)
 	$(BIN)/python -m qa.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
@@ -89,6 +92,9 @@ agents: $(STAMPS)/dev $(AGENTS)/node_modules/.stamp ## install coding agents (1.
 screenshots: $(STAMPS)/dev $(NODE_TESTS)/node_modules/.stamp ## screenshots of the console in docs/screenshots, and docs/contributing/console-measures.md
 	$(BIN)/python -m qa.browser.measure
 
+check-rules: $(STAMPS)/dev ## evaluate the alert rules of deploy/ with promtool, during real faults; needs promtool of Prometheus
+	$(BIN)/python -m tests.deploy.check_rules
+
 bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with them, write bench/RESULTS.md (BENCH_ARGS=…)
 	$(BIN)/python -m bench.install
 	$(BIN)/python -m bench.compare $(BENCH_ARGS)
@@ -99,6 +105,25 @@ bench-self: $(STAMPS)/dev ## CPU time per request; count what it executes, compa
 
 bench-profile: $(STAMPS)/dev ## profile one benchmark case (CASE=chat)
 	$(BIN)/python -m bench.profiling $(CASE) $(BENCH_ARGS)
+
+check-deploy: $(STAMPS)/dev $(STAMPS)/deploy ## check deploy/ with the makers' tools; needs Debian's nginx-light, caddy, systemd, python3-venv
+	$(BIN)/python -m qa.deploy $(VENV)/deploy
+
+lock: ## resolve requirements.lock and requirements-build.lock anew: versions and hashes of what a release installs
+	$(BIN)/python -m pip install -qq uv
+	sh tools/lock.sh $(BIN)/uv
+	$(BIN)/python tools/list_licences.py
+
+audit: $(STAMPS)/venv ## search the locked distributions for known vulnerabilities; fails for one that cannot be looked up
+	@sh tools/make_venv.sh $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install -qq pip-audit
+	$(VENV)/audit/bin/python -m pip_audit --strict --require-hashes --disable-pip -r requirements.lock
+
+version: $(STAMPS)/venv ## set one version for all distributions and the chart (VERSION=0.2.0)
+	$(BIN)/python tools/set_version.py $(VERSION)
+
+release-check: dist dist-check sbom ## build a release, install it into empty environments, serve with it, upgrade old data (FROM=REF)
+	$(BIN)/python -m qa.release $(if $(FROM),--from $(FROM))
 
 dist: $(STAMPS)/dev ## build the archives and wheels of the gateway and every plugin into dist/
 	sh tools/build_dist.sh $(BIN)/python
@@ -141,6 +166,13 @@ $(STAMPS)/dev: $(STAMPS)/venv requirements.txt requirements-dev.txt requirements
 	@echo "Installing the gateway and the test requirements into $(VENV) (2 to 4 minutes) ..."
 	@$(BIN)/python -m pip install -qq -r requirements-dev.txt
 	@touch $(STAMPS)/runtime $@
+
+# The tools have requirements that differ from those of the tests.
+$(STAMPS)/deploy: $(STAMPS)/venv qa/deploy/requirements.txt
+	@echo "Installing the tools that check deploy/ (1 minute, 400 MB) ..."
+	@sh tools/make_venv.sh $(VENV)/deploy
+	@$(VENV)/deploy/bin/python -m pip install -qq -r qa/deploy/requirements.txt
+	@touch $@
 
 # npm and the tests use the Node in .venv; it trusts the system's certificate authorities.
 $(NODE_TESTS)/node_modules/.stamp: $(STAMPS)/dev $(NODE_TESTS)/package.json $(NODE_TESTS)/package-lock.json

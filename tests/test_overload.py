@@ -127,6 +127,7 @@ async def test_a_target_that_hangs_delays_no_other_and_one_account_does_not_get_
         }
         after = await callers.metric('tornado_gate_shed_requests_total{reason="open_requests"}')
         assert after - before == len(refused) == 20
+        await wait_for_metric(callers, "tornado_gate_open_requests", ALONE)
         assert [(await callers.ask("fast", "b")).status_code for _ in range(20)] == [200] * 20
         for path in ("/healthz", "/readyz", "/metrics", "/", "/console/signup", "/openapi.json"):
             assert (await callers.get(path)).status_code == 200, path
@@ -134,6 +135,7 @@ async def test_a_target_that_hangs_delays_no_other_and_one_account_does_not_get_
             found = await callers.get(path, headers={"authorization": f"Bearer {KEY}-root"})
             assert found.status_code == 200, path
     async with callers_of(gateway) as callers:  # all places are free again
+        await wait_for_metric(callers, "tornado_gate_open_requests", 0)
         assert (await callers.ask("fast")).status_code == 200
 
 

@@ -6,7 +6,9 @@ python=$1
 "$python" -m twine check --strict dist/*.whl dist/*.tar.gz
 rm -rf dist/venv
 sh tools/make_venv.sh dist/venv
+dist/venv/bin/python -m pip install -qq --require-hashes --only-binary :all: -r requirements.lock
 dist/venv/bin/python -m pip install -qq dist/*.whl
+dist/venv/bin/python -m pip check
 dist/venv/bin/tornado-gate --version
 dist/venv/bin/tornado-gate plugins list
 dist/venv/bin/tornado-gate check --conf conf/gate.yaml

@@ -267,3 +267,48 @@ async def test_the_ring_starts_and_stops_without_a_store(
     await ring.stop()
     await ring.stop()
     assert len(caplog.records) == 1
+
+
+@pytest.mark.gen_test
+async def test_after_a_change_the_keys_used_lately_are_cached_again_at_once(counting: CountingStore) -> None:
+    ring = KeyRing(counting, {})
+    await ring.check()
+    used, idle = counting.create("used")[0], counting.create("idle")[0]
+    await ring.check()
+    assert await ring.find_key(used) is not None
+    assert await ring.peek(digest_key(idle)) is not None
+    counting.create("another")
+    await ring.check()
+    assert ring.find_cached(digest_key(used)) is None, "its permissions may have changed"
+    await ring.refresh()
+    counting.broken = True
+    assert await ring.find_key(used) is not None
+    with pytest.raises(Unavailable):
+        await ring.find_key(idle)
+
+
+@pytest.mark.gen_test
+async def test_a_key_that_was_revoked_is_not_cached_again(counting: CountingStore) -> None:
+    ring = KeyRing(counting, {})
+    text, made = counting.create("used")
+    await ring.check()
+    assert await ring.find_key(text) is not None
+    counting.revoke(made.id)
+    await ring.check()
+    await ring.refresh()
+    counting.broken = True
+    with pytest.raises(Unavailable):
+        await ring.find_key(text)
+
+
+@pytest.mark.gen_test
+async def test_frequent_changes_are_no_frequent_refreshes(counting: CountingStore) -> None:
+    ring = KeyRing(counting, {})
+    text, _ = counting.create("used")
+    await ring.check()
+    for number in range(3):
+        assert await ring.find_key(text) is not None
+        counting.create(f"another {number}")
+        await ring.check()
+        await ring.refresh()
+        assert (ring.find_cached(digest_key(text)) is not None) is (number == 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -17,18 +18,23 @@ from tests.support.raw import Peer, always, answer, on_both_loops, serving
 from tests.support.site import Site
 from tests.support.site import answer as site_answer
 from tests.support.tls import CertificateFiles
+from tests.support.ws_upstream import WsUpstream
 from tornado_gate import config as conf
 from tornado_gate.accounts.identity_provider import IdentityProvider
 from tornado_gate.accounts.oidc import OidcError
 from tornado_gate.config.model import OidcConfig, Secret
 from tornado_gate.config.network import Network, Proxy
 from tornado_gate.config.network_keys import build_network, build_proxy
-from tornado_gate.errors import InvalidField
+from tornado_gate.errors import InvalidField, UpstreamError
 from tornado_gate.http.client.faults import ConnectError, ConnectTimeout
 from tornado_gate.http.client.pool import HttpClient
 from tornado_gate.http.fetch import Fetcher, FetchRules
+from tornado_gate.http.upstream import Pool
+from tornado_gate.http.websocket import open_socket
 from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.server.process.conf_diff import mask_secrets
+from tornado_gate.testing import call_to
+from tornado_gate.types import Timeouts, UpstreamRequest, replace
 
 LOGIN = "user:pass%40word"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
@@ -226,6 +232,29 @@ async def test_the_providers_of_sign_in_are_reached_through_the_proxy(forward: F
         else:
             with pytest.raises(OidcError):
                 await provider._read_metadata(config)
+
+
+@pytest.mark.gen_test
+async def test_a_websocket_without_tls_goes_through_a_tunnel_too(forward: ForwardProxy) -> None:
+    upstream = WsUpstream(greeting=[{"type": "hello"}])
+    upstream.start()
+    url = f"http://localhost:{upstream.port}"
+    for login, works in ((LOGIN, True), ("nobody:wrong", False)):
+        pool = Pool(Timeouts(connect=5), network=Network(proxy=make_proxy(forward, login)))
+        async with AsyncExitStack() as closing:
+            call = call_to(pool=pool, closing=closing)
+            call = replace(call, target=replace(call.target, base_url=url))
+            opening = open_socket(call, UpstreamRequest(url=url.replace("http", "ws") + "/realtime"))
+            if works:
+                assert await (await opening).receive() == '{"type": "hello"}'
+            else:
+                with pytest.raises(UpstreamError) as caught:
+                    await opening
+                assert caught.value.code == "upstream_unreachable"
+        await pool.close()
+    assert [head for head in upstream.headers if "proxy-authorization" in head] == []
+    await upstream.stop()
+    await asyncio.to_thread(forward.wait_for_line, f"CONNECT localhost:{upstream.port}")
 
 
 def test_the_password_of_a_proxy_is_a_secret_of_the_configuration(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def fill_metrics(text: str) -> str:
 def _list_core() -> list[tuple[str, ...]]:
     metrics = Metrics()
     metrics.add_bucket_metrics()
+    metrics.add_stored_conf_metrics()
     return sorted([*_iterate_series(metrics._series._registry), _RESTARTS])
 
 

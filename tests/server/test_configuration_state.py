@@ -46,7 +46,7 @@ def test_a_reload_records_all_faults_with_their_lines_and_without_known_secrets(
     gate = SimpleNamespace(metrics=SimpleNamespace(process=process))
     services = cast(Any, SimpleNamespace(gate=gate, configuration=state))
     scrubber = cast(Any, Scrubber([SECRET]))
-    reloader = Reloader(services, lambda: conf.load(path, {}), scrubber, path, get_file_state(path))
+    reloader = Reloader(services, lambda _path: conf.load(path, {}), scrubber, path, get_file_state(path))
     assert asyncio.run(reloader.reload()) is False
     assert state.rejected is not None
     first, second = state.rejected.faults

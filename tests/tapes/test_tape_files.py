@@ -29,7 +29,7 @@ def make_tape(most_bytes: int = 10_000) -> bytes:
 def test_tapes_expire_and_the_oldest_leave_beyond_the_bytes(tmp_path: Path) -> None:
     store, data = TapeStore(tmp_path, keep_seconds=60.0), make_tape()
     rules = TapesConfig(total_bytes=3 * len(data))
-    ids = [make_tape_id() for _ in range(4)]
+    ids = sorted(make_tape_id() for _ in range(4))
     assert [store.write(identity, data, rules) for identity in ids] == [0, 0, 0, 1]
     assert [tape.id for tape in store.list_tapes()] == ids[:0:-1]
     old = tmp_path / "tapes" / f"{ids[1]}.jsonl"

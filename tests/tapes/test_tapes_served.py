@@ -106,12 +106,13 @@ def test_only_administrators_ask_for_tapes(site: Site, upstream: Upstream) -> No
 def test_a_rule_records_what_it_matches_and_the_caller_does_not_see_it(site: Site, upstream: Upstream) -> None:
     upstream.script(answer(completion("Hi"), repeat=True))
     body = CHAT | {"model": "recorded-by-rule"}
-    before = len(site.ask("/admin/v1/tapes").json()["data"])
+    written = '"message":"a request was recorded"'
+    before = site.gateway.logs.count(written)
     assert site.send(body, key="key-of-bob-0123456789").status_code == 200
     response = site.send(body, key=ANN)
     assert "x-gate-tape" not in response.headers
     again = site.send(body, key=ANN)  # a head that the client repeats
-    site.gateway.wait_for_log('"message":"a request was recorded"', before + 2)
+    site.gateway.wait_for_log(written, before + 2)
     tapes = site.ask("/admin/v1/tapes").json()["data"][:2]
     assert [tape["request_id"] for tape in tapes] == [again.headers["x-request-id"], response.headers["x-request-id"]]
     assert [(tape["reason"], tape["key"], tape["model"]) for tape in tapes] == [
@@ -217,7 +218,7 @@ def test_a_caller_who_leaves_ends_the_tape(site: Site, upstream: Upstream) -> No
 
 def test_what_guards_replace_is_on_no_tape(upstream: Upstream, tmp_path: Path) -> None:
     site = start_site(upstream.url, tmp_path, ", redact: {required: true, restore: true}")
-    upstream.script(answer(completion("I wrote it.")), answer(completion("I wrote to [EMAIL_1].")))
+    upstream.script(answer(completion("I wrote it.")), script_stream(), answer(completion("I wrote to [EMAIL_1].")))
     _, kept = site.record(CHAT)
     assert "alice" not in kept.read_text(encoding="utf-8")
     texts = {line["kind"]: line.get("text", "") for line in read_lines(kept)}
@@ -225,6 +226,9 @@ def test_what_guards_replace_is_on_no_tape(upstream: Upstream, tmp_path: Path) -
     assert "Write to [EMAIL_1]." in texts["upstream_request"]
     assert "I wrote it." in texts["answer_chunk"]
     assert replay_tape(kept).differences == ()
+    _, kept_stream = site.record(STREAM)
+    assert b"Hello you" in read_tape(kept_stream).body
+    assert replay_tape(kept_stream).differences == ()
 
     response, withheld = site.record(CHAT)
     assert "alice@example.com" in response.text
@@ -233,6 +237,21 @@ def test_what_guards_replace_is_on_no_tape(upstream: Upstream, tmp_path: Path) -
     assert "I wrote" not in withheld.read_text(encoding="utf-8")
     assert (lines[-1]["withheld"], lines[-2]["withheld_bytes"]) == (True, len(response.content))
     assert "a guard has replaced" in run_command("replay", str(withheld)).stderr
+    site.gateway.stop()
+
+
+def test_what_guards_could_not_review_is_on_no_tape(upstream: Upstream, tmp_path: Path) -> None:
+    site = start_site(upstream.url, tmp_path, ", redact: {required: true}")
+    for answers, status in (
+        ([answer(sse(*WORDS), Close())], 200),
+        ([answer('{"error": {"message": "Hello?"}}', status=503, path="/chat"), answer(completion("Hi"))], 200),
+        ([answer('{"error": {"message": "Hello?"}}', status=400)], 400),
+    ):
+        upstream.reset()
+        upstream.script(*answers)
+        response, path = site.record(STREAM if len(answers) == 1 and status == 200 else CHAT | {"model": "both"})
+        assert (response.status_code, read_lines(path)[-1]["withheld"]) == (status, True)
+        assert "Hello" not in path.read_text(encoding="utf-8")
     site.gateway.stop()
 
 

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import islice
 
 from cachetools import LRUCache, TTLCache
 
@@ -21,6 +22,15 @@ CACHED_KEYS = 10_000
 UNKNOWN_KEY_SECONDS = 2.0
 POLL_SECONDS = 0.4
 TOUCH_SECONDS = 10.0
+STORE_SECONDS = 5.0
+"""The longest wait for the store. Then the key of a request is refused, unless it is cached."""
+RECENT_SECONDS = 600.0
+MOST_REFRESHED = 500
+REFRESH_SECONDS = 5.0
+"""The shortest time between two refreshes: changes may be frequent."""
+
+
+_AWAY = "API keys cannot be checked: the key store is unavailable. Try again later."
 
 
 class KeyRing:
@@ -28,7 +38,8 @@ class KeyRing:
     changes.
 
     `conf` has the keys of the configuration, from `make_conf_records`. While the store cannot be read, they and cached
-    keys remain valid, and the failure is logged once. `changes` counts the noticed changes of keys. The functions in
+    keys remain valid, and the failure is logged once. After a change the keys that were used lately are read again at once, so
+    that they are cached when the store fails next. `changes` counts the noticed changes of keys. The functions in
     `on_change` are called after each change, within a second: any key may then have other permissions, or none. The
     expiry of a key is no change.
     """
@@ -40,10 +51,14 @@ class KeyRing:
         self._found: LRUCache[bytes, KeyRecord] = LRUCache(CACHED_KEYS)
         self._unknown: TTLCache[bytes, None] = TTLCache(CACHED_KEYS, UNKNOWN_KEY_SECONDS)
         self._used: dict[str, float] = {}
+        self._recent: dict[str, float] = {}
+        self._stale: dict[bytes, None] = {}
+        self._next_refresh = 0.0
         self._revision: int | None = None
         self.changes = 0
         self.on_change: list[Callable[[], None]] = []
         self._lost = False
+        self._asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def replace(self, conf: Mapping[bytes, KeyRecord]) -> None:
@@ -112,11 +127,13 @@ class KeyRing:
 
     async def _find_in_store(self, digest: bytes) -> KeyRecord | None:
         changes = self.changes
+        if self._lost and self._task is not None:  # the next poll looks whether the store is back
+            raise Unavailable(_AWAY)
         try:
-            key = await self._store.database.run(self._store.find_key, digest)
+            key = await self._store.database.run_within(STORE_SECONDS, self._store.find_key, digest)
         except DatabaseError as error:
             self._log_store_failure(error)
-            raise Unavailable("API keys cannot be checked: the key store is unavailable. Try again later.") from error
+            raise Unavailable(_AWAY) from error
         record = None if key is None else make_store_record(key)
         if changes == self.changes:  # otherwise the result may be older than a revocation
             if record is None:
@@ -125,10 +142,14 @@ class KeyRing:
                 self._found[digest] = record
         return record
 
+    def request_check(self) -> None:
+        """Check for changes soon, before the next poll."""
+        self._asked.set()
+
     async def check(self) -> None:
         """Check for changes now; a change clears the cache. Never raises."""
         try:
-            revision = await self._store.database.run(self._store.revision)
+            revision = await self._store.database.run_within(STORE_SECONDS, self._store.revision)
         except DatabaseError as error:
             self._log_store_failure(error)
             return
@@ -137,6 +158,9 @@ class KeyRing:
             log.warning("the key store is readable again: %s", self._store.database.name)
         if revision != self._revision or was_lost:
             self._revision = revision
+            recent = self._recent | self._used
+            used = (digest for digest, record in self._found.items() if record.id in recent)
+            self._stale |= dict.fromkeys(islice(used, MOST_REFRESHED))
             self._found.clear()
             self._unknown.clear()
             self._note_change()
@@ -156,17 +180,39 @@ class KeyRing:
     async def _watch_revision(self) -> None:
         next_write = time.monotonic() + TOUCH_SECONDS
         while True:
-            await asyncio.sleep(self._poll_seconds)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_seconds):
+                    await self._asked.wait()
+            self._asked.clear()
             try:
                 await self.check()
+                await self.refresh()
                 if time.monotonic() >= next_write:
                     next_write = time.monotonic() + TOUCH_SECONDS
                     await self._write_last_used()
             except Exception:  # if polling ended, revoked keys would stay valid
                 log.exception("unexpected error while polling the key store")
 
+    async def refresh(self) -> None:
+        """Read the keys again that were used lately and dropped by a change, at most every REFRESH_SECONDS. Never raises."""
+        if not self._stale or self._lost or time.monotonic() < self._next_refresh:
+            return
+        self._next_refresh = time.monotonic() + REFRESH_SECONDS
+        digests = [digest for digest in self._stale if digest not in self._found][:MOST_REFRESHED]
+        self._stale.clear()
+        changes = self.changes
+        try:
+            keys = await self._store.database.run_within(STORE_SECONDS, self._store.find_keys, digests)
+        except DatabaseError as error:
+            self._log_store_failure(error)
+            return
+        if changes == self.changes:
+            self._found.update({digest: make_store_record(key) for digest, key in keys.items()})
+
     async def _write_last_used(self) -> None:
         used, self._used = self._used, {}
+        since = time.time() - RECENT_SECONDS
+        self._recent = {key: last for key, last in (self._recent | used).items() if last >= since}
         if used and not self._lost:
             try:
                 await self._store.database.run(self._store.touch, used)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +147,12 @@ class KeyStore:
         """
         with self.database.read() as connection:
             return key_queries.find_usable(connection, digest)
+
+    def find_keys(self, digests: Sequence[bytes]) -> dict[bytes, StoredKey]:
+        """Return the keys with these digests as `find_key` does, without those that are not usable."""
+        with self.database.read() as connection:
+            found = ((digest, key_queries.find_usable(connection, digest)) for digest in digests)
+            return {digest: key for digest, key in found if key is not None}
 
     def revision(self) -> int:
         """Return a number that changes with every change of the keys or their permissions."""

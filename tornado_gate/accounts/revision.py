@@ -1,4 +1,7 @@
-"""The revision of people and keys, which every process polls, and the lock of changes to them: both are one row of `meta`."""
+"""The revision of people and keys, and the lock of changes to them: both are one row of `meta`.
+
+Every process polls the revision. In PostgreSQL a notice makes all processes read it immediately.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from sqlalchemy import BigInteger, Text, cast, select, update
 from sqlalchemy.engine import Connection
 
 from tornado_gate.database import tables
+from tornado_gate.database.notifications import KEYS, send_notice
 
 
 def lock_accounts(connection: Connection) -> None:
@@ -27,3 +31,4 @@ def bump_revision(connection: Connection) -> None:
     meta = tables.meta
     change = update(meta).where(meta.c.name == "revision")
     connection.execute(change.values(value=cast(cast(meta.c.value, BigInteger) + 1, Text)))
+    send_notice(connection, KEYS)

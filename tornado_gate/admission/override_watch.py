@@ -25,6 +25,7 @@ class OverrideWatch:
         self._database = database
         self._apply = apply
         self._reading: asyncio.Task[None] | None = None
+        self._reads = self._adopted = 0
         self._end: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -47,12 +48,16 @@ class OverrideWatch:
             self._reading = self._loop.create_task(self._read())
 
     async def _read(self) -> None:
+        self._reads += 1
+        number = self._reads
         try:
             overrides = await self._database.run(read_overrides, self._database)
         except DatabaseError as error:
             log.warning("temporary limits cannot be read; the known ones stay active: %s", error)
             return
-        self._adopt(Overrides(overrides, time.time()))
+        if number > self._adopted:  # otherwise a read that began later has ended first
+            self._adopted = number
+            self._adopt(Overrides(overrides, time.time()))
 
     def _adopt(self, overrides: Overrides) -> None:
         if self._end is not None:

@@ -9,11 +9,13 @@ import click
 from tornado_gate._version import __version__
 from tornado_gate.cli.alerts import alerts
 from tornado_gate.cli.check import check
+from tornado_gate.cli.conf import conf
 from tornado_gate.cli.explain import explain
 from tornado_gate.cli.import_command import import_
 from tornado_gate.cli.keys import keys
 from tornado_gate.cli.limits import limits
 from tornado_gate.cli.models import models
+from tornado_gate.cli.nodes import nodes
 from tornado_gate.cli.plan import plan
 from tornado_gate.cli.plugins import plugins
 from tornado_gate.cli.providers import providers
@@ -62,10 +64,26 @@ def cli() -> None:
       tornado-gate models show NAME          show what a model accepts, and the sources
       tornado-gate keys create --name ann    create an API key
       tornado-gate usage --group-by model    show what was used and what it cost
+      tornado-gate conf push gate.yaml       keep the configuration of several nodes in their database
     """
 
 
-for command in (serve, check, plugins, providers, models, secrets, keys, users, limits, usage, tasks, alerts):
+for command in (
+    serve,
+    check,
+    plugins,
+    providers,
+    models,
+    secrets,
+    keys,
+    users,
+    limits,
+    usage,
+    tasks,
+    alerts,
+    nodes,
+    conf,
+):
     cli.add_command(command)
 for command in (import_, plan, explain, selftest, tapes, replay):
     cli.add_command(command)

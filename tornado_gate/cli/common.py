@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from tornado_gate.config.model import Config
+from tornado_gate.config.stored import StoredConf, is_address
 from tornado_gate.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,16 +40,29 @@ def parse_folder(context: click.Context, option: click.Parameter, value: str | N
     return path
 
 
+def parse_conf(context: click.Context, option: click.Parameter, value: str | None) -> Path | None:
+    """Return --conf as a path; the address of a database as a `StoredConf` that is not read yet."""
+    if value is None or not is_address(value):
+        return parse_path(context, option, value)
+    from tornado_gate.database.engine import parse_address
+
+    try:
+        parse_address(value)
+    except ValueError as error:
+        raise click.BadParameter(f"the address of a database {error}") from None
+    return StoredConf.make(value)
+
+
 def conf_option(command: F) -> F:
-    """Add --conf FILE to a command."""
+    """Add --conf to a command: a file, or the database that has the configuration."""
     return click.option(
         "--conf",
         "conf_file",
         metavar="FILE",
-        callback=parse_path,
+        callback=parse_conf,
         envvar="TORNADO_GATE_CONF",
         show_envvar=True,
-        help="The configuration file. Default: conf/gate.yaml if it exists.",
+        help="The configuration file, or the PostgreSQL database that has it. Default: conf/gate.yaml if it exists.",
     )(command)
 
 
@@ -80,13 +94,34 @@ def _hide_tracebacks(_context: click.Context, _option: click.Parameter, is_verbo
 
 
 def find_conf_file(conf_file: Path | None) -> Path | None:
-    """Return the configuration file, or None. Exits with a message if the given file does not exist."""
+    """Return the configuration file, or None. Exits with a message if the given file does not exist.
+
+    For a database return the newest version of its configuration.
+    """
     from tornado_gate import config as conf
 
+    if isinstance(conf_file, StoredConf):
+        return open_stored_conf(conf_file)
     try:
         return conf.find_conf(str(conf_file) if conf_file else None)
     except ConfigError as error:
         exit_with_faults(error, conf_file)
+
+
+def open_stored_conf(conf: StoredConf, serve_from: Path | None = None) -> StoredConf:
+    """Return the newest version of a configuration in a database. Exits with a message if there is none.
+
+    With `serve_from`, the data directory of a node that starts, its copy is used while the database is away.
+    """
+    from tornado_gate.database.engine import DatabaseError
+    from tornado_gate.server.control.conf_opening import open_newest, open_to_serve
+
+    try:
+        return open_newest(conf) if serve_from is None else open_to_serve(conf, serve_from)
+    except DatabaseError as error:
+        exit_with_message(str(error))
+    except ConfigError as error:
+        exit_with_faults(error, None)
 
 
 def load(conf_file: Path | None, data_dir: Path | None = None) -> tuple[Path | None, Config]:
@@ -119,12 +154,16 @@ def protect_storage(config: Config) -> None:
 
 def exit_with_faults(error: ConfigError, path: Path | None, *, to_stdout: bool = False) -> NoReturn:
     """Print every fault and exit with code 1."""
-    from tornado_gate.config import FileFaults, describe
-
-    lines = error.report() if isinstance(error, FileFaults) else describe(error.faults, path, {})
-    for line in lines:
+    for line in list_faults(error, path):
         click.echo(line, err=not to_stdout)
     raise SystemExit(1)
+
+
+def list_faults(error: ConfigError, path: Path | None) -> list[str]:
+    """Return a line for each fault."""
+    from tornado_gate.config import FileFaults, describe
+
+    return error.report() if isinstance(error, FileFaults) else describe(error.faults, path, {})
 
 
 def exit_with_message(message: str) -> NoReturn:

@@ -47,7 +47,8 @@ def write_change(
     references: list[str] = []
     try:
         members, references = store_secrets(config, name, entry)
-        review = apply_change(config, make_steps(members), None)
+        author, message = make_actor().name, f"{action} {name}"
+        review = apply_change(config, make_steps(members), None, author=author, message=message)
     except (ChangeRefused, GateError) as error:
         forget_keys(config, references)
         if isinstance(error, GateError):

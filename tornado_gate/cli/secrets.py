@@ -14,6 +14,7 @@ import click
 
 from tornado_gate.cli.common import conf_option, data_dir_option, exit_with_message, find_conf_file, format_table
 from tornado_gate.cli.conf_changes import read_secret
+from tornado_gate.config.stored import StoredConf
 
 if TYPE_CHECKING:
     from tornado_gate.config.secret_store import SecretStore
@@ -25,6 +26,9 @@ def secrets() -> None:
 
     The key of the encryption is GATE_SECRET_KEY, a text of at least 32 characters, or the file secrets.key in the data
     directory, which is made at first use. No command prints a secret.
+
+    With --conf postgresql://… the secrets are in the database, and GATE_SECRET_KEY must be the same at all nodes. They use a new
+    value within a second.
     """
 
 
@@ -96,6 +100,10 @@ def _open_store(conf_file: Path | None, data_dir: Path | None) -> Iterator[Secre
     from tornado_gate.config.secret_store import SecretError, SecretStore
     from tornado_gate.storage.private import DataDirError, protect_data_dir
 
+    if isinstance(conf_file, StoredConf):
+        with _open_shared_store(conf_file) as store:
+            yield store
+        return
     path = find_conf_file(conf_file)
     try:
         if data_dir is None and path is not None:
@@ -106,4 +114,21 @@ def _open_store(conf_file: Path | None, data_dir: Path | None) -> Iterator[Secre
     except FileFaults as error:
         exit_with_message(error.report()[0])
     except (SecretError, DataDirError) as error:
+        exit_with_message(str(error))
+
+
+@contextmanager
+def _open_shared_store(conf: StoredConf) -> Iterator[SecretStore]:
+    """Open the store in the database. Exits with the message of a failure."""
+    from tornado_gate.config.secret_store import SecretError
+    from tornado_gate.database.engine import DatabaseError
+    from tornado_gate.database.opening import migrate
+    from tornado_gate.server.control.conf_versions import open_conf_database
+    from tornado_gate.server.control.shared_secrets import SharedSecretStore
+
+    try:
+        with open_conf_database(conf.address) as database:
+            migrate(database)
+        yield SharedSecretStore(conf.address, os.environ)
+    except (SecretError, DatabaseError) as error:
         exit_with_message(str(error))

@@ -27,6 +27,7 @@ from tornado_gate.config.network_keys import find_network_faults
 from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.config.settings import load_settings
 from tornado_gate.config.source import FileBusy
+from tornado_gate.config.stored import StoredConf
 from tornado_gate.types.value import replace
 
 __all__ = [
@@ -66,13 +67,18 @@ def load(
     """Return the Config of the file at `path`. Raises FileFaults with all faults of the file.
 
     `server` are values that override the values of the section. `bound_host` is the address that a running gateway
-    listens on, which a reload does not change. If `text` is set, it is checked instead of the content of the file. With
-    `at_rest`, raises FileBusy if another process has the file open for writing.
+    listens on, which a reload does not change. If `text` is set, it is checked instead of the content of the file. A version
+    in a database is a `StoredConf`. With `at_rest`, raises FileBusy if another process has the file open for writing.
     """
+    stored = path if isinstance(path, StoredConf) else None
     document = source.read(path, at_rest=at_rest) if text is None else source.parse(text.removeprefix("\ufeff"), path)
     data_dir = (server or {}).get("data_dir") or find_data_dir(document.values, environment, path.parent)
-    filled = fill(document.values, environment, path.parent, data_dir or ServerConfig().data_dir)
+    secrets = None if stored is None else stored.secrets
+    filled = fill(document.values, environment, path.parent, data_dir or ServerConfig().data_dir, secrets)
     data, faults = schema.check(filled.values)
+    if stored is not None:
+        faults = [*faults, *_find_own_settings(data)]
+        data = {**data, "database": stored.address}
     data = {**data, "server": {**(data.get("server") or {}), **(server or {})}}
     inactive = checks.find_inactive(data)
     hosts = (data["server"].get("host") or ServerConfig().host, bound_host or "localhost")
@@ -96,6 +102,14 @@ def load(
         *exposure.find_sign_up_warnings(config.console, config.accounts),
     )
     return replace(config, sections=sections, warnings=warnings, is_closed=document.is_closed, version=document.version)
+
+
+def _find_own_settings(data: checks.Data) -> Iterable[Fault]:
+    """Yield faults of keys that a configuration in a database cannot set."""
+    if data.get("database"):
+        yield ("database",), "is the database that has the configuration; remove the key"
+    if (data.get("server") or {}).get("data_dir"):
+        yield ("server", "data_dir"), "is a setting of each node; name it with --data-dir and remove the key"
 
 
 SECTIONS_TO_KEEP = ("providers", "models", "keys")

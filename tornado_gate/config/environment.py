@@ -44,14 +44,18 @@ class FilledValues(State):
 
 
 def fill(
-    values: Any, environment: Mapping[str, str], folder: Path = Path(), data_dir: Path = Path("var")
+    values: Any,
+    environment: Mapping[str, str],
+    folder: Path = Path(),
+    data_dir: Path = Path("var"),
+    secrets: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> FilledValues:
     """Replace all references. As in a shell, ``:-default`` applies to a variable that is unset or empty.
 
     ``${file:PATH}`` is the text of a file, without a line break at its end; PATH is relative to `folder`. ``${secret:NAME}`` is a
-    secret of the store below `data_dir`.
+    secret of the store below `data_dir`, or of `secrets`, which are encrypted entries.
     """
-    return _VariableFiller(environment, folder, SecretStore(data_dir, environment)).fill(values)
+    return _VariableFiller(environment, folder, SecretStore(data_dir, environment, entries=secrets)).fill(values)
 
 
 def find_data_dir(values: Any, environment: Mapping[str, str], folder: Path) -> Path | None:

@@ -53,7 +53,10 @@ class StoredSecret(Value, frozen=True, kw_only=True):
 
 
 class SecretStore:
-    """The secrets of one data directory. All methods block on the disk, and raise SecretError."""
+    """The secrets of one data directory. All methods block on the disk, and raise SecretError.
+
+    `entries` are encrypted secrets to read in place of the file's.
+    """
 
     def __init__(
         self,
@@ -61,11 +64,13 @@ class SecretStore:
         environment: Mapping[str, str],
         clock: Callable[[], float] = time.time,
         file: str = STORE_FILE,
+        entries: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self._folder = data_dir
         self._file = file
         self._environment = environment
         self._clock = clock
+        self._entries = entries
 
     def read(self, name: str) -> str:
         """Return the value of a secret. Raises UnknownSecret."""
@@ -168,6 +173,8 @@ class SecretStore:
         return keys
 
     def _read_entries(self) -> dict[str, Any]:
+        if self._entries is not None:
+            return dict(self._entries)
         path = self._folder / self._file
         try:
             text = self._read_file(self._file)

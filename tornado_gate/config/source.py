@@ -17,6 +17,7 @@ from typing import Any, Final
 import yaml
 
 from tornado_gate.config.faults import Fault, FileFaults, KeyPath
+from tornado_gate.config.stored import StoredConf
 from tornado_gate.config.written import hold_off_writers
 from tornado_gate.types.value import State, field
 
@@ -66,6 +67,8 @@ def read(path: Path, *, at_rest: bool = False) -> Document:
 
     With `at_rest`, as for a reload, raises FileBusy if another process has the file open for writing, and never waits for a pipe.
     """
+    if isinstance(path, StoredConf):
+        return parse(path.text, path)
     content = _read_unchanging(path, at_rest=at_rest)
     if len(content) > LARGEST_FILE:
         raise FileFaults([((), f"is too large; at most {LARGEST_FILE >> 20} MiB are allowed")], path, {})

@@ -22,6 +22,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.pool import QueuePool
 
+from tornado_gate.database.calls import DatabaseCall, note_connection
 from tornado_gate.storage.private import FILE_MODE, KEY_FILE, make_folder, open_private
 from tornado_gate.storage.sqlite import BUSY_SECONDS, CACHE_STATEMENT, explain_error, switch_to_wal
 
@@ -32,6 +33,8 @@ CONNECTIONS = 4
 """The maximum number of connections of a process, and of its threads for the database."""
 CONNECT_SECONDS = 5
 STATEMENT_MILLISECONDS = 30_000
+LONGEST_SECONDS = 35.0
+"""The time limit of a function that uses PostgreSQL, its wait for a thread included: longer than that of one statement."""
 _LOST_SERVER = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 """Options of libpq: a connection whose server has disappeared without closing it fails within 25 s, not within hours."""
 _WRITES = "gate_writes"
@@ -72,9 +75,25 @@ class Database:
 
     async def run(self, function: Callable[Given, Result], *given: Given.args, **named: Given.kwargs) -> Result:
         """Return the result of `function`, which uses this database, from one of the database's threads."""
+        return await self.run_within(LONGEST_SECONDS, function, *given, **named)
+
+    async def run_within(
+        self, seconds: float, function: Callable[Given, Result], *given: Given.args, **named: Given.kwargs
+    ) -> Result:
+        """Return the result as `run` does, within `seconds` even if the server is silent. A file has its own time limit."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="database")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*given, **named))
+        loop = asyncio.get_running_loop()
+        if self.is_file:
+            return await loop.run_in_executor(self._threads, lambda: function(*given, **named))
+        call = DatabaseCall(lambda: function(*given, **named))
+        try:
+            async with asyncio.timeout(seconds):
+                result: Result = await loop.run_in_executor(self._threads, call)
+        except TimeoutError as error:
+            call.interrupt()
+            raise DatabaseError(f"{self.name} has not answered within {seconds:g} s. Check the server.") from error
+        return result
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -95,6 +114,18 @@ class Database:
             connection.begin(),
         ):
             yield connection
+
+    def listen(self, channel: str) -> Connection:
+        """Return a new connection that listens to a channel of PostgreSQL, outside of the pool. Its owner closes it."""
+        with self.map_errors():
+            connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            try:
+                connection.exec_driver_sql(f"LISTEN {channel}")
+                connection.detach()
+            except BaseException:
+                connection.close()
+                raise
+            return connection
 
     @contextmanager
     def map_errors(self) -> Iterator[None]:
@@ -143,9 +174,12 @@ class Database:
             options = f"-c statement_timeout={STATEMENT_MILLISECONDS} -c timezone=UTC -c jit=off"
             arguments = {"connect_timeout": CONNECT_SECONDS, "options": options, "application_name": "tornado-gate"}
             arguments |= _LOST_SERVER
-            engine = sqlalchemy.create_engine(self._url, connect_args=arguments, pool_pre_ping=True, **settings)
+            engine = sqlalchemy.create_engine(self._url, connect_args=arguments, **settings)
         event.listen(engine, "connect", self._mark_connection)
         event.listen(engine, "checkout", self._check_connection)
+        if not self.is_file:
+            for name in ("checkin", "invalidate", "close"):
+                event.listen(engine, name, _forget_connection)
         return engine
 
     def _connect_to_file(self) -> sqlite3.Connection:
@@ -167,9 +201,18 @@ class Database:
 
     def _mark_connection(self, _connection: Any, record: Any) -> None:
         record.info["opened"] = self._identify_file()
+        record.info["is_new"] = True
 
-    def _check_connection(self, _connection: Any, record: Any, _proxy: Any) -> None:
-        """Discard a connection to a file that has been replaced since."""
+    def _check_connection(self, connection: Any, record: Any, _proxy: Any) -> None:
+        """Discard a connection to a file that has been replaced since, or to a server that has closed it.
+
+        The connection is noted first: SQLAlchemy's own check is done before this event, and could not be interrupted.
+        """
+        is_new = record.info.pop("is_new", False)
+        if not self.is_file:
+            note_connection(connection)
+            if not is_new:
+                _check_server(connection)
         if record.info["opened"] != self._identify_file():
             raise sqlalchemy.exc.DisconnectionError("the database file was replaced")
 
@@ -203,6 +246,21 @@ def describe_address(url: URL) -> str:
     """Describe a PostgreSQL database in words, without user and password."""
     host = url.host or url.query.get("host") or "this machine"
     return f"PostgreSQL database '{url.database}' at {host}" + (f":{url.port}" if url.port else "")
+
+
+def _check_server(connection: Any) -> None:
+    """Raise DisconnectionError, after which the pool takes another connection, if the server does not answer on this one."""
+    try:
+        connection.autocommit = True
+        connection.execute("SELECT 1")
+        connection.autocommit = False
+    except Exception as error:
+        raise sqlalchemy.exc.DisconnectionError("the server has closed the connection") from error
+
+
+def _forget_connection(*_given: Any) -> None:
+    """The connection goes back to the pool, or is about to be closed."""
+    note_connection(None)
 
 
 def _begin_in_sqlite(connection: Connection) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
-from tornado_gate.database import alert_tables, task_tables  # noqa: F401  their tables belong to METADATA
+from tornado_gate.database import alert_tables, node_tables, task_tables  # noqa: F401  their tables belong to METADATA
 from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.database.usage_tables import usage
 from tornado_gate.storage.private import KEY_FILE, open_private

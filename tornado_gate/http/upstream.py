@@ -18,7 +18,7 @@ import orjson
 
 from tornado_gate.codec.large_json import encode_json
 from tornado_gate.config.model import LimitsConfig
-from tornado_gate.config.network import DIRECT, Network, Proxy, TrustFault
+from tornado_gate.config.network import DIRECT, Network, TrustFault
 from tornado_gate.errors import ContractError, GateError, UpstreamError
 from tornado_gate.http import upstream_errors
 from tornado_gate.http.base_url import is_same_origin
@@ -115,13 +115,9 @@ class Pool:
             self._check_open()
             from tornado_gate.http.client import aiohttp_session
 
-            self._session = aiohttp_session.create_session(self._timeouts.connect, self._make_tls())
+            tunnels = None if self._network.proxy is None else self.client()
+            self._session = aiohttp_session.create_session(self._timeouts.connect, self._make_tls(), tunnels)
         return self._session
-
-    def choose_proxy(self, url: str) -> Proxy | None:
-        """Return the proxy for the aiohttp session's request to `url`, None for a direct connection. Raises ValueError."""
-        proxy = self._network.proxy
-        return proxy if proxy is not None and proxy.covers(urlsplit(url).hostname or "") else None
 
     def _make_tls(self) -> ssl.SSLContext | None:
         """Return the TLS context, None for the usual one. Raises ConnectError if its files have become unreadable."""

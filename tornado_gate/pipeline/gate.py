@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from tornado_gate.accounts.key_ring import KeyRing
 from tornado_gate.accounts.keys import KeyStore
@@ -43,7 +44,7 @@ class Readiness:
 
     `is_draining`: the process ends soon, and no other process replaces it. `is_closing`: the port is closed, and no new WebSocket
     session is opened. `is_crash_loop` returns whether the processes of this gateway end repeatedly. Each of `checks`
-    returns why the process should get no more requests for now, or "".
+    returns why the process should get no more requests for now, or "". `describe_node` returns further members of /readyz.
     """
 
     def __init__(self, *checks: Callable[[], str]) -> None:
@@ -51,6 +52,7 @@ class Readiness:
         self.is_closing = False
         self.is_crash_loop: Callable[[], bool] = lambda: False
         self.checks = list(checks)
+        self.describe_node: Callable[[], Mapping[str, Any]] = dict
 
 
 class Gate:
@@ -69,7 +71,7 @@ class Gate:
         self.overload = Overload(config.limits, metrics.admission.count_shed_request)
         self.readiness = Readiness(self.overload.explain_overload, self.guarding.threads.explain_stuck)
         self._lag = LoopLagMonitor(metrics)
-        self._lag.on_delay = self.overload.note_delay
+        self._lag.on_delay = self._note_delay
         self.snapshot = build(config, host)
         load_default_prices(self.snapshot)
         self.keys = KeyRing(keystore, {})
@@ -129,6 +131,11 @@ class Gate:
         self.health.apply(config.circuits, targets.providers)
         self.metrics.set_known_names(models=list(config.models), providers=list(config.providers))
         self.host.watchdog.limit_seconds = config.server.hook_seconds
+
+    def _note_delay(self, seconds: float) -> None:
+        """Pass a measured delay of the event loop on, and show the number of open requests."""
+        self.overload.note_delay(seconds)
+        self.metrics.admission.set_open_requests(self.overload.open)
 
     def _close_unused_pools(self, retired: Iterable[Snapshot]) -> None:
         """Close the pools that neither the current snapshot nor a retired one in use needs."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from tornado_gate.config import DEFAULT_PATH, source
 from tornado_gate.config.faults import Fault, FileFaults, did_you_mean
+from tornado_gate.config.stored import StoredConf
 from tornado_gate.plugins.distribution_files import (
     ENTRY_POINT_GROUP,
     ModuleMissing,
@@ -85,8 +86,11 @@ class PluginLock(State):
 
 
 def get_lock_path(conf: Path | None) -> Path:
-    """Return the path of the lock file for a configuration file; None is the built-in configuration."""
-    return (conf or DEFAULT_PATH).with_name(FILE_NAME)
+    """Return the path of the lock file for a configuration file; None is the built-in configuration.
+
+    For a configuration in a database it is the same as for the built-in one.
+    """
+    return (DEFAULT_PATH if conf is None or isinstance(conf, StoredConf) else conf).with_name(FILE_NAME)
 
 
 def read_lock(conf: Path | None) -> PluginLock | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tornado.httputil import (
     HTTPConnection,
@@ -78,6 +78,9 @@ from tornado_gate.tasks.service import TaskService
 from tornado_gate.tasks.usage import record_task, settle_task
 from tornado_gate.tasks.webhook_sender import WebhookSender
 from tornado_gate.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from tornado_gate.server.control.control import Control
 
 PUBLIC_HANDLERS: Mapping[str, type[GateHandler]] = {
     "/": RootHandler,
@@ -286,9 +289,17 @@ def make_metrics_app(services: Services) -> Application:
 
 
 def make_services(
-    config: Config, host: PluginHost, keystore: KeyStore, metrics: Metrics, media_secret: bytes = b""
+    config: Config,
+    host: PluginHost,
+    keystore: KeyStore,
+    metrics: Metrics,
+    media_secret: bytes = b"",
+    node: str = "",
 ) -> Services:
-    """Create the parts of a process that serves `config`. `media_secret` signs the addresses of files in a bucket."""
+    """Create the parts of a process that serves `config`. `media_secret` signs the addresses of files in a bucket.
+
+    `node` is the id of the node, with which the process announces itself in PostgreSQL; "" announces nothing.
+    """
     data_dir = config.server.data_dir
     gate = Gate(config, host, keystore, metrics)
     memory = SharedMemory(MemoryStore(data_dir))
@@ -324,10 +335,19 @@ def make_services(
         health_checks=HealthChecks(gate, data_dir),
         configuration=configuration,
         alerting=Alerting(gate, fetcher, configuration),
+        control=_make_control(gate, configuration, node),
     )
     services.apply(config)
     gate.readiness.checks += [services.bodies.explain_overload, services.forms.explain_overload]
     return services
+
+
+def _make_control(gate: Gate, configuration: ConfigurationState, node: str) -> Control | None:
+    if gate.database.is_file or not node:
+        return None
+    from tornado_gate.server.control.control import Control
+
+    return Control(gate, configuration, node)
 
 
 def _make_bucket_reports(config: Config, metrics: Metrics) -> BucketReports | None:

@@ -6,7 +6,6 @@ The console and /admin/v1 use it. A secret goes to the encrypted store, and conf
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import secrets
 import time
@@ -19,8 +18,9 @@ from tornado_gate.accounts.people import Actor
 from tornado_gate.codec.secret_words import is_harmless, is_secret_name, is_secret_value
 from tornado_gate.config.entry_edits import Step
 from tornado_gate.config.model import Config
-from tornado_gate.config.secret_store import SecretError, SecretStore
+from tornado_gate.config.secret_store import SecretError
 from tornado_gate.errors import GateError, InvalidField, RequestError, Unavailable
+from tornado_gate.server.control.shared_secrets import open_secret_store
 from tornado_gate.server.process.conf_change import ChangeRefused, Review, apply_change
 from tornado_gate.server.services import Services
 from tornado_gate.types.value import Value
@@ -67,7 +67,8 @@ async def change_configuration(
     """
     config = services.gate.snapshot.config
     try:
-        review = await run_check(apply_change, config, steps, version)
+        message = f"{action} {name}"
+        review = await run_check(apply_change, config, steps, version, author=actor.name, message=message)
     except ChangeRefused as error:
         raise convert_refusal(error) from error
     detail = {"file": review.file, "diff": review.diff[:2000]}
@@ -123,7 +124,7 @@ def store_key(config: Config, provider: str, key: str) -> str:
     """
     name = make_secret_prefix(provider) + secrets.token_hex(4)
     try:
-        SecretStore(config.server.data_dir, os.environ).write(name, key, is_draft=True)
+        open_secret_store(config).write(name, key, is_draft=True)
     except SecretError as error:
         raise InvalidField("api_key", f"The key cannot be kept: {error}.") from error
     return f"${{secret:{name}}}"
@@ -158,7 +159,7 @@ def store_secrets(config: Config, provider: str, entry: Mapping[str, Any]) -> tu
 
 def forget_keys(config: Config, references: Iterable[str]) -> None:
     """Delete secrets that no conf names. Synchronous. Failures are ignored: they are deleted after a month."""
-    store = SecretStore(config.server.data_dir, os.environ)
+    store = open_secret_store(config)
     for reference in references:
         with suppress(SecretError):
             store.remove(reference.removeprefix("${secret:").removesuffix("}"))

@@ -9,10 +9,12 @@ from tornado_gate.codec.secret_words import MASK, is_harmless, is_secret_name, i
 from tornado_gate.config.edit import SECTION
 from tornado_gate.config.model import Config
 from tornado_gate.config.source import digest_text
+from tornado_gate.config.stored import read_conf_text
 from tornado_gate.config.yaml_edit import EditRefused, read_text, read_values
 from tornado_gate.config.yaml_text import format_lines
 from tornado_gate.errors import InvalidField
 from tornado_gate.server.configuration_changes import store_secrets
+from tornado_gate.server.process.conf_change import read_current
 from tornado_gate.server.process.conf_diff import CORE_OPTIONS
 from tornado_gate.types.value import Value
 
@@ -31,11 +33,11 @@ class PluginEntry(Value, frozen=True, kw_only=True):
 def read_entry(config: Config, plugin: str) -> PluginEntry:
     """Return the entry of a plugin as it is written, with its references; without members if conf has none. Synchronous.
 
-    Raises OSError, UnicodeDecodeError and EditRefused.
+    Raises OSError, UnicodeDecodeError, EditRefused and DatabaseError.
     """
     if config.path is None:
         return PluginEntry(members={}, version="")
-    text = config.path.read_bytes().decode()
+    text = read_conf_text(read_current(config.path))
     entry = (read_text(text).get(SECTION) or {}).get(plugin)
     members = {name: value for name, value in entry.items() if name != "on"} if isinstance(entry, Mapping) else {}
     return PluginEntry(members=members, version=digest_text(text))

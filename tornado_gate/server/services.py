@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tornado.httputil import HTTPMessageDelegate
 
@@ -31,6 +31,9 @@ from tornado_gate.storage.files import MediaStore
 from tornado_gate.tapes.tapes import Tapes
 from tornado_gate.tasks.service import TaskService
 from tornado_gate.types.value import Value
+
+if TYPE_CHECKING:
+    from tornado_gate.server.control.control import Control
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +89,10 @@ class FileSweeper:
 
 
 class Services(Value, frozen=True, kw_only=True):
-    """The parts of one serving process. Call `start` inside the event loop, and `close` before it ends."""
+    """The parts of one serving process. Call `start` inside the event loop, and `close` before it ends.
+
+    `control` None: the process shares its database with no other node.
+    """
 
     gate: Gate
     calls: Calls
@@ -109,6 +115,7 @@ class Services(Value, frozen=True, kw_only=True):
     health_checks: HealthChecks
     configuration: ConfigurationState
     alerting: Alerting
+    control: Control | None = None
 
     async def start(self) -> None:
         """Start watching keys, plugins and the loop, deleting expired files, and running video tasks."""
@@ -117,6 +124,8 @@ class Services(Value, frozen=True, kw_only=True):
         self.sweeper.start()
         await self.tasks.engine.start()
         self.alerting.start()
+        if self.control is not None:
+            self.control.start()
 
     async def close(self) -> None:
         await self.alerting.close()
@@ -124,6 +133,8 @@ class Services(Value, frozen=True, kw_only=True):
         await self.tasks.close()
         await self.sweeper.close()
         await self.fetcher.close()
+        if self.control is not None:
+            await self.control.close()
         await self.gate.close()
         self.accounts.close()
         for file in (self.memory, self.secrets):

@@ -17,7 +17,9 @@ FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 UMASK = 0o077
 KEY_FILE = "gate.db"
-_SECRET_FILES = frozenset({"secrets.json", "secrets.key", "secrets.lock", "conf_history.json"})
+_SECRET_FILES = frozenset(
+    {"secrets.json", "secrets.key", "secrets.lock", "conf_history.json", "stored_conf.json", "stored_conf.lock"}
+)
 _KNOWN_NAMES = _SECRET_FILES | {
     "health",
     "media",

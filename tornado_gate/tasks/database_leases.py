@@ -14,10 +14,11 @@ from sqlalchemy import and_, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import Connection
 
+from tornado_gate.database.clock import CLOCK, read_clock
 from tornado_gate.database.task_tables import video_holders, video_slots, video_tasks, video_turns
 from tornado_gate.errors import NotFound
 from tornado_gate.storage.files import MediaUnavailable
-from tornado_gate.tasks.database_rows import CLOCK, parse_record, read_clock, to_lock_number
+from tornado_gate.tasks.database_rows import parse_record, to_lock_number
 from tornado_gate.tasks.store import ActiveTask, WaitingTasks
 
 _PROVIDER = re.compile(r"[0-9a-f]{8}", re.ASCII)

@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from sqlalchemy import Double, cast, delete, exists, func, insert, select, update
+from sqlalchemy import delete, exists, func, insert, select, update
 from sqlalchemy.engine import Connection
 
+from tornado_gate.database.clock import CLOCK, read_clock
 from tornado_gate.database.task_tables import video_images, video_tasks, video_turns
 from tornado_gate.errors import NotFound
 from tornado_gate.storage.files import MediaUnavailable
@@ -35,8 +36,6 @@ from tornado_gate.tasks.store import (
 
 log = logging.getLogger(__name__)
 
-CLOCK = cast(func.extract("epoch", func.clock_timestamp()), Double)
-"""The clock of the database, in Unix seconds."""
 BATCH = 200
 IMAGE_SECONDS = 3600.0
 """Age from which an image without an active task counts as abandoned: its task may not have been stored yet."""
@@ -44,10 +43,6 @@ MAX_TURNS = 1000
 """The number of turns of a provider that are stored. An account with an older turn counts as an account without a turn."""
 _ACCOUNT_LOCK = 7_238_412
 """The first number of the advisory locks of accounts: any constant that no other program uses in the same database."""
-
-
-def read_clock(connection: Connection) -> float:
-    return float(connection.execute(select(CLOCK)).scalar_one())
 
 
 def hash_name(name: str) -> bytes:

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
+from tornado_gate.database.clock import read_clock
 from tornado_gate.database.engine import Database
 from tornado_gate.tasks import database_rows as rows
 from tornado_gate.tasks.database_calls import DatabaseCalls
@@ -50,7 +51,7 @@ class DatabaseTaskStore:
 
     async def open(self) -> None:
         await self._calls.open()
-        self._calls.note_clock(await self._calls.read(rows.read_clock))
+        self._calls.note_clock(await self._calls.read(read_clock))
 
     async def close(self) -> None:
         await self._holder.close()

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.engine import Connection
 
+from tornado_gate.database.clock import CLOCK
 from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.database.task_tables import webhook_secrets
-from tornado_gate.tasks.database_rows import CLOCK, hash_name, to_lock_number
+from tornado_gate.tasks.database_rows import hash_name, to_lock_number
 from tornado_gate.tasks.webhook_secrets import (
     MAX_SECRETS,
     ROTATION_SECONDS,

@@ -40,7 +40,7 @@ from tornado_gate.telemetry.access_log import (
 from tornado_gate.telemetry.entries import Entry
 from tornado_gate.telemetry.redaction import FIELD_CHARACTERS, MESSAGE_CHARACTERS, Scrubber
 
-__all__ = ["Logging", "Scrubber", "configure", "log_access"]
+__all__ = ["Logging", "Scrubber", "configure", "get_scrubber", "log_access"]
 
 QUEUE_RECORDS = 10_000
 BATCH_SECONDS = 0.1
@@ -399,6 +399,11 @@ def configure(
     _installed = Logging(output, scrubber)
     _installed.start()
     return _installed
+
+
+def get_scrubber() -> Scrubber:
+    """Return the scrubber with the known secrets of this process, for plugins that send log records elsewhere."""
+    return Scrubber() if _installed is None else _installed.scrubber
 
 
 def _close() -> None:

@@ -20,6 +20,7 @@ from tornado_gate.errors import ConfigError
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.tapes.recorder import redact_headers
 from tornado_gate.tapes.tape import Exchange, Tape, TapeError, TapeRequest, read_tape
+from tornado_gate.testing.answer_texts import find_main_text
 from tornado_gate.testing.differences import describe_difference
 from tornado_gate.testing.scripted_upstream import Fault, Pause, ReceivedRequest, ScriptedUpstream, Step, UpstreamAnswer
 from tornado_gate.testing.stage import CallerAnswer, CallerRequest, open_stage
@@ -216,9 +217,11 @@ def _describe_request(method: str, path: str, headers: Mapping[str, str], body: 
 
 
 def compare_answers(tape: Tape, answer: CallerAnswer) -> list[str]:
-    """Return the differences of the responses to the caller."""
+    """Return the differences of the responses to the caller. Guards divide a stream into other events: only its text counts."""
     before = _describe_answer(tape.status, tape.headers, tape.body)
     after = _describe_answer(answer.status, answer.headers, answer.body)
+    if tape.end.get("guarded") and answer.content_type == "text/event-stream":
+        before["body"], after["body"] = find_main_text(tape.body), find_main_text(answer.body)
     text = _find_difference(before, after)
     return [f"The response to the caller:\n{text}"] if text else []
 

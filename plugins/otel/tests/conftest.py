@@ -62,6 +62,12 @@ class Collector:
         assert len(spans) == count, [span["name"] for span in spans]
         return sorted(spans, key=lambda span: int(span["start"]))
 
+    def read_kind(self, kind: str, count: int) -> list[dict[str, Any]]:
+        """Return the received `records` or `points`, as soon as there are `count`."""
+        response = httpx.get(f"{self.url}/{kind}", params={"count": count}, timeout=30, trust_env=False)
+        received: list[dict[str, Any]] = response.raise_for_status().json()[kind]
+        return received
+
     def wait_for_names(self, *names: str) -> list[dict[str, Any]]:
         """Return all spans, as soon as there is a span of each of these names."""
         count = 0

@@ -235,9 +235,12 @@ def test_a_collector_that_does_not_answer_harms_nothing(
     state: str, upstream: Upstream, tmp_path: Path, collector: Any
 ) -> None:
     hanging = type(collector).start("hang") if state == "hangs" else None
-    endpoint = (hanging.url if hanging else "http://127.0.0.1:9") + "/v1/traces"
+    endpoint = (hanging.url if hanging else "http://127.0.0.1:9") + "/v1"
     conf = f"""
-plugins: {{openai: true, otel: {{endpoint: "{endpoint}", interval_seconds: 0.05, queue_spans: 10, propagate: false}}}}
+plugins:
+  openai: true
+  otel: {{endpoint: "{endpoint}/traces", metrics_endpoint: "{endpoint}/metrics", logs_endpoint: "{endpoint}/logs",
+         interval_seconds: 0.05, metrics_interval_seconds: 0.05, queue_spans: 10, propagate: false}}
 providers: {{chat: {{plugin: openai, base_url: "{upstream.url}/v1", api_key: scripted-key-of-chat}}}}
 models: {{of-chat: {{provider: chat, model: gpt-4o}}}}
 keys: [{{name: ann, key: key-of-ann-0123456789, account: a}}]

@@ -1,4 +1,4 @@
-"""Traces for an OpenTelemetry collector: one span for each request, and one for each request to an upstream.
+"""Traces, metrics and logs for an OpenTelemetry collector: a span for each request, and one for each request to an upstream.
 
 The caller's trace (``traceparent``) is continued, and upstreams receive the trace. Spans have names, numbers and error
 codes, but no texts of requests or responses, and no keys. No request waits for the collector. A failure in this plugin
@@ -128,7 +128,7 @@ class OpenTelemetry:
         span = self._exporting.tracer.start_span(
             name, context=parent, kind=SpanKind.SERVER, attributes=attributes, start_time=began
         )
-        return RequestSpan(span, set_span_in_context(span, parent))
+        return RequestSpan(span, set_span_in_context(span, parent), name, attributes, self._exporting.logger)
 
     async def _reserve_later(
         self, call: Call, request: Request, pending: Awaitable[UpstreamRequest]
@@ -165,24 +165,27 @@ class OpenTelemetry:
 
     def _begin_attempt(self, call: Call, outgoing: UpstreamRequest) -> AttemptSpan | None:
         try:
-            request_span: RequestSpan = call.notes.get(self) or call.notes.setdefault(self, RequestSpan(None, None))
+            request_span: RequestSpan = call.notes.get(self) or call.notes.setdefault(
+                self, RequestSpan(None, None, "", {}, None)
+            )
             reserved = request_span.reserved.pop(id(outgoing), None)
             exporting = self._exporting
             tracer = exporting.tracer
             if reserved is not None:
                 exporting.ids.reserve_next(reserved.span_id)
+            target = describe_target(call, self._settings.provider_names)
             span = tracer.start_span(
                 f"{call.operation} {call.target.upstream_model}",
                 context=request_span.context or Context(),
                 kind=SpanKind.CLIENT,
-                attributes=describe_target(call, self._settings.provider_names),
+                attributes=target,
             )
             exporting.ids.reserve_next(0)
-            if not span.is_recording():
+            if not span.is_recording() and exporting.measurements is None:
                 return None
             if reserved is not None:
                 span.set_attributes(reserved.attributes)
-            attempt = AttemptSpan(span, call, request_span.sent)
+            attempt = AttemptSpan(span, call, request_span.sent, target, exporting.measurements)
             call.closing.callback(attempt.close)
             call.when_ended(attempt.end)
         except Exception:

@@ -1,13 +1,16 @@
-"""The export of ended spans to the collector, from a thread with a bounded queue. If the collector is away, only spans
-are lost.
+"""The export of spans, metrics and log records to the collector, each from a thread with a bounded queue. If the collector
+is away, only these are lost.
 """
 
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
+import time
+import uuid
 import weakref
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -20,10 +23,15 @@ from opentelemetry.trace import Tracer
 from tornado_gate import __version__
 from tornado_gate_otel.settings import OtelSettings
 
+if TYPE_CHECKING:
+    from opentelemetry._logs import Logger
+
+    from tornado_gate_otel.measurements import Measurements
+
 BATCH_SPANS: Final = 512
 ATTRIBUTE_CHARACTERS: Final = 1000
 LAST_SECONDS: Final = 3.0
-"""The longest time for which the end of a process waits for the last spans."""
+"""The longest time for which the end of a process waits for the last spans, metrics or records."""
 
 
 class ReservedIds(RandomIdGenerator):
@@ -45,12 +53,20 @@ class ReservedIds(RandomIdGenerator):
 
 
 class Exporting:
-    """The tracer of one set of settings. Its thread starts with the first span, in the process that serves."""
+    """The tracer, the meter and the logger of one set of settings. Their threads start with the first request, in the
+    process that serves.
+
+    `measurements` and `logger` are None until then, and if conf has no endpoint for them.
+    """
+
+    measurements: Measurements | None = None
+    logger: Logger | None = None
 
     def __init__(self, settings: OtelSettings) -> None:
         self._settings = settings
         self._tracer: Tracer | None = None
         self._lock = threading.Lock()
+        self._providers: list[Any] = []
         self.ids = ReservedIds()
 
     @property
@@ -58,10 +74,20 @@ class Exporting:
         if self._tracer is None:
             with self._lock:
                 if self._tracer is None:
-                    self._tracer = self._start_provider()
+                    self._tracer = self._start()
         return self._tracer
 
-    def _start_provider(self) -> Tracer:
+    def _start(self) -> Tracer:
+        settings = self._settings
+        service = {"service.name": settings.service_name, **settings.resource}
+        resource = Resource.create({"service.instance.id": str(uuid.uuid4()), **service})
+        if settings.metrics_endpoint:
+            self._start_metrics(resource)
+        if settings.logs_endpoint:
+            self._start_logs(resource)
+        return self._start_traces(Resource.create(service))
+
+    def _start_traces(self, resource: Resource) -> Tracer:
         settings = self._settings
         exporter = OTLPSpanExporter(
             endpoint=settings.endpoint, headers=dict(settings.headers), timeout=settings.timeout_seconds
@@ -74,28 +100,86 @@ class Exporting:
         )
         provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(settings.sample)),
-            resource=Resource.create({"service.name": settings.service_name, **settings.resource}),
+            resource=resource,
             id_generator=self.ids,
             span_limits=SpanLimits(max_span_attribute_length=ATTRIBUTE_CHARACTERS),
             shutdown_on_exit=False,
         )
         provider.add_span_processor(processor)
-        # A reload with other settings drops this object. The thread of the old settings must end, without a delay of the
-        # reload.
-        finalizer = weakref.finalize(self, _shut_down, provider)
-        finalizer.atexit = False
-        atexit.register(_finish_export, weakref.ref(self), provider)
+        self._end_with(provider)
         return provider.get_tracer("tornado_gate", __version__)
 
+    def _start_metrics(self, resource: Resource) -> None:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-def _shut_down(provider: TracerProvider) -> None:
-    threading.Thread(target=provider.shutdown, name="otel-shutdown", daemon=True).start()
+        from tornado_gate_otel.measurements import Measurements
+
+        settings = self._settings
+        exporter = OTLPMetricExporter(
+            endpoint=settings.metrics_endpoint, headers=dict(settings.headers), timeout=settings.timeout_seconds
+        )
+        reader = PeriodicExportingMetricReader(
+            exporter,
+            export_interval_millis=settings.metrics_interval_seconds * 1000,
+            export_timeout_millis=settings.timeout_seconds * 1000,
+        )
+        provider = MeterProvider([reader], resource, shutdown_on_exit=False)
+        self._end_with(provider)
+        self.measurements = Measurements(provider.get_meter("tornado_gate", __version__))
+
+    def _start_logs(self, resource: Resource) -> None:
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+        from opentelemetry.sdk._logs import LoggerProvider
+        from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+
+        from tornado_gate_otel.records import GATEWAY_LOGGER, RecordHandler
+
+        settings = self._settings
+        exporter = OTLPLogExporter(
+            endpoint=settings.logs_endpoint, headers=dict(settings.headers), timeout=settings.timeout_seconds
+        )
+        processor = BatchLogRecordProcessor(
+            exporter,
+            schedule_delay_millis=settings.interval_seconds * 1000,
+            max_export_batch_size=min(BATCH_SPANS, settings.queue_spans),
+            max_queue_size=settings.queue_spans,
+        )
+        provider = LoggerProvider(resource, shutdown_on_exit=False)
+        provider.add_log_record_processor(processor)
+        self.logger = provider.get_logger("tornado_gate", __version__)
+        handler = RecordHandler(self.logger, logging.getLevelNamesMapping()[settings.log_level.upper()])
+        logging.getLogger(GATEWAY_LOGGER).addHandler(handler)
+        weakref.finalize(self, logging.getLogger(GATEWAY_LOGGER).removeHandler, handler).atexit = False
+        self._end_with(provider)
+
+    def _end_with(self, provider: Any) -> None:
+        """Shut a provider down when a reload with other settings drops this object, or when the process ends.
+
+        A reload does not wait for it.
+        """
+        if not self._providers:
+            providers = self._providers
+            weakref.finalize(self, _shut_down, providers).atexit = False
+            atexit.register(_finish_export, weakref.ref(self), providers)
+        self._providers.append(provider)
 
 
-def _finish_export(exporting: weakref.ref[Exporting], provider: TracerProvider) -> None:
-    """Send the last spans at the end of the process. If the collector hangs, wait at most `LAST_SECONDS`."""
+def _shut_down(providers: list[Any]) -> list[threading.Thread]:
+    """Shut providers down, each in a thread, and return the threads."""
+    threads = [threading.Thread(target=each.shutdown, name="otel-shutdown", daemon=True) for each in providers]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def _finish_export(exporting: weakref.ref[Exporting], providers: list[Any]) -> None:
+    """Send the last spans, metrics and records at the end of the process. If the collector hangs, wait at most
+    `LAST_SECONDS`.
+    """
     if exporting() is None:
         return
-    thread = threading.Thread(target=provider.shutdown, name="otel-shutdown", daemon=True)
-    thread.start()
-    thread.join(LAST_SECONDS)
+    ends_at = time.monotonic() + LAST_SECONDS
+    for thread in _shut_down(providers):
+        thread.join(max(0.0, ends_at - time.monotonic()))

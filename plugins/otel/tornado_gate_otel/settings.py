@@ -29,6 +29,10 @@ class OtelSettingsSchema(Schema):
     queue_spans = Integer(validate=validate.Range(min=1))
     interval_seconds = Number(validate=validate.Range(min=0.05, max=60))
     timeout_seconds = Number(validate=validate.Range(min=0.1, max=60))
+    metrics_endpoint = fields.Url(schemes={"http", "https"}, require_tld=False)
+    metrics_interval_seconds = Number(validate=validate.Range(min=0.05, max=3600))
+    logs_endpoint = fields.Url(schemes={"http", "https"}, require_tld=False)
+    log_level = String(validate=validate.OneOf(["debug", "info", "warning", "error"]))
 
 
 class OtelSettings(Value, frozen=True, kw_only=True):
@@ -38,6 +42,8 @@ class OtelSettings(Value, frozen=True, kw_only=True):
     trace does not decide. `accept_parent`: the trace of the caller is continued. `propagate`: upstreams receive the
     trace. `callers`: spans name the caller's key and account. `provider_names` maps provider entries to values of
     ``gen_ai.provider.name``. At most `queue_spans` ended spans wait to be sent; they are sent every `interval_seconds`.
+    `metrics_endpoint` and `logs_endpoint` are the addresses for metrics and logs; "": they are not sent. Metrics are sent
+    every `metrics_interval_seconds`, and log records of the gateway from `log_level` on, as many as spans.
     """
 
     endpoint: str = DEFAULT_ENDPOINT
@@ -52,6 +58,10 @@ class OtelSettings(Value, frozen=True, kw_only=True):
     queue_spans: int = 4096
     interval_seconds: float = 5.0
     timeout_seconds: float = 5.0
+    metrics_endpoint: str = ""
+    metrics_interval_seconds: float = 60.0
+    logs_endpoint: str = ""
+    log_level: str = "info"
 
     hidden_fields = frozenset({"headers"})
 

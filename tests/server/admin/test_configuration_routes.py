@@ -83,6 +83,21 @@ def add_vendor(gateway: Gateway, vendor: Upstream, name: str = "vendor", **membe
     return dict(made)
 
 
+def test_the_login_of_a_proxy_is_kept_as_a_secret(gateway: Gateway, vendor: Upstream) -> None:
+    address = "http://user:canary-of-a-proxy-0123@127.0.0.1:9"
+    made = add_vendor(gateway, vendor, proxy=address)
+    shown = [
+        read_conf(gateway),
+        json.dumps(made),
+        gateway.logs,
+        json.dumps(send(gateway, "GET", "/admin/v1/providers")),
+    ]
+    assert [text for text in shown if "canary" in text] == []
+    assert re.search(r'proxy: "\$\{secret:', read_conf(gateway))
+    status, tried = send(gateway, "POST", "/admin/v1/providers/vendor/test")
+    assert (status, tried["ok"]) == (200, False)  # nothing listens at the proxy's address
+
+
 def test_from_a_new_provider_to_an_answer_of_its_model(gateway: Gateway, vendor: Upstream) -> None:
     made = add_vendor(gateway, vendor)
     assert (made["name"], made["applied"]) == ("vendor", True)

@@ -9,10 +9,10 @@ import asyncio
 import socket
 import ssl
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
@@ -56,6 +56,9 @@ socket.
 The look would take a system call per request. The upstream does not close after each response, and no known server has an idle
 timeout that short.
 """
+
+
+_Protocol = TypeVar("_Protocol", bound=asyncio.BaseProtocol)
 
 
 class HttpClient:
@@ -220,29 +223,28 @@ class HttpClient:
 
     # New connections.
 
+    async def open_tunneled(self, origin: Origin, make: Callable[[], _Protocol]) -> _Protocol:
+        """Connect a protocol of the caller to an origin, through a tunnel of the proxy even without TLS.
+
+        The caller closes the connection. Raises ConnectError.
+        """
+        return await self._limit_time(self._open_protocol(origin, lambda _opened: make(), needs_tunnel=True))
+
     async def _connect_in_time(self, origin: Origin) -> ClientConnection:
+        return await self._limit_time(self._connect(origin))
+
+    async def _limit_time(self, connecting: Awaitable[_Protocol]) -> _Protocol:
         try:
             async with asyncio.timeout(self._connect_seconds):
-                return await self._connect(origin)
+                return await connecting
         except TimeoutError as error:
             raise ConnectTimeout(f"no connection within {self._connect_seconds:g} s") from error
         except (OSError, ValueError) as error:  # ValueError: invalid host names
             raise ConnectError(f"{type(error).__name__}: {error}") from error
 
     async def _connect(self, origin: Origin) -> ClientConnection:
-        trust = (self._tls or make_default_ssl_context()) if origin.scheme == "https" else None
-        proxy = self._proxy if self._proxy is not None and self._proxy.covers(origin.host) else None
-        hop = origin if proxy is None else Origin("http", proxy.host, proxy.port)
-        addresses = await self._resolve_origin(hop)
-        opened = await start_connection(addresses, happy_eyeballs_delay=ATTEMPT_SECONDS, interleave=1, loop=self._loop)
-        _set_options(opened)
-        if proxy is not None and trust is not None:
-            await self._open_tunnel(opened, proxy, origin)
-        _, connection = await self._loop.create_connection(
-            lambda: ClientConnection(self, origin, self._loop, opened),
-            sock=opened,
-            ssl=trust,
-            server_hostname=origin.host.rstrip(".") if trust else None,
+        connection = await self._open_protocol(
+            origin, lambda opened: ClientConnection(self, origin, self._loop, opened)
         )
         # Only now: uvloop does not report the end of a connection whose creation was cancelled.
         if connection.is_open:
@@ -250,6 +252,23 @@ class HttpClient:
         if self._closed is not None:
             connection.abort()
         return connection
+
+    async def _open_protocol(
+        self, origin: Origin, make: Callable[[socket.socket], _Protocol], *, needs_tunnel: bool = False
+    ) -> _Protocol:
+        trust = (self._tls or make_default_ssl_context()) if origin.scheme == "https" else None
+        proxy = self._proxy if self._proxy is not None and self._proxy.covers(origin.host) else None
+        hop = origin if proxy is None else Origin("http", proxy.host, proxy.port)
+        addresses = await self._resolve_origin(hop)
+        opened = await start_connection(addresses, happy_eyeballs_delay=ATTEMPT_SECONDS, interleave=1, loop=self._loop)
+        _set_options(opened)
+        if proxy is not None and (needs_tunnel or trust is not None):
+            await self._open_tunnel(opened, proxy, origin)
+        server_name = origin.host.rstrip(".") if trust else None
+        _, protocol = await self._loop.create_connection(
+            lambda: make(opened), sock=opened, ssl=trust, server_hostname=server_name
+        )
+        return protocol
 
     async def _open_tunnel(self, opened: socket.socket, proxy: Proxy, origin: Origin) -> None:
         from tornado_gate.http.client.proxy import open_tunnel

@@ -193,8 +193,6 @@ async def open_socket(call: Call, outgoing: UpstreamRequest) -> UpstreamSocket:
 
 async def _perform_handshake(call: Call, outgoing: UpstreamRequest) -> aiohttp.ClientResponse:
     """Return the upstream's 101 response (RFC 6455, 4.1). Raises UpstreamError for any other, and aiohttp's exceptions."""
-    from tornado_gate.http.client.aiohttp_session import make_request_options
-
     key = base64.b64encode(os.urandom(16))
     headers = {
         **outgoing.headers,
@@ -203,9 +201,8 @@ async def _perform_handshake(call: Call, outgoing: UpstreamRequest) -> aiohttp.C
         "Sec-WebSocket-Version": "13",
         "Sec-WebSocket-Key": key.decode(),
     }
-    options = make_request_options(outgoing.url, headers, call.pool.choose_proxy(outgoing.url))
     response: aiohttp.ClientResponse = await call.pool.session().get(
-        outgoing.url, allow_redirects=False, read_until_eof=False, **options
+        outgoing.url, headers=headers, allow_redirects=False, read_until_eof=False
     )
     told = {name.lower(): value for name, value in response.headers.items()}
     connection = ",".join(response.headers.getall("Connection", ()))

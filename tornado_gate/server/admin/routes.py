@@ -6,6 +6,7 @@ from tornado_gate.server.admin import (
     configuration_routes,
     key_routes,
     limit_routes,
+    node_routes,
     state_routes,
     tape_routes,
     team_routes,
@@ -21,6 +22,7 @@ ROUTES = [
     *team_routes.ROUTES,
     *limit_routes.ROUTES,
     *state_routes.ROUTES,
+    *node_routes.ROUTES,
     *configuration_routes.ROUTES,
     *tape_routes.ROUTES,
 ]

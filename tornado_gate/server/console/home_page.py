@@ -22,6 +22,7 @@ from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.model_catalogue import describe_context, describe_price
 from tornado_gate.server.console.overview import read_figures
 from tornado_gate.server.console.snippets import is_plain, list_snippets, read_provider_example, render_snippet
+from tornado_gate.server.control.nodes import NodeView, list_nodes
 from tornado_gate.types.value import Value
 
 MOST_MODELS = 200
@@ -64,6 +65,7 @@ class HomePage(ConsoleHandler):
             model_count=len(models),
             available=sum(view.state == "available" for view in models),
             is_draining=self.gate.readiness.is_draining,
+            nodes=await self._list_nodes(),
             steps=steps,
             figures=await self._read_figures(),
             items=items,
@@ -117,6 +119,12 @@ class HomePage(ConsoleHandler):
     def _choose_model(self, models: list[ModelView], chat_models: list[str]) -> str:
         healthy = {view.name for view in models if view.state == "available"}
         return next((name for name in chat_models if name in healthy), chat_models[0] if chat_models else NO_MODEL)
+
+    async def _list_nodes(self) -> list[NodeView]:
+        if self.user.role != "administrator":
+            return []
+        nodes: list[NodeView] = await self.run_database(list_nodes, self.services.database)
+        return nodes
 
     async def _list_steps(self) -> list[Step]:
         store = KeyStore(self.services.database)

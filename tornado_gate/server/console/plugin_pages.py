@@ -60,7 +60,8 @@ class SwitchPage(AdminHandler):
             self._show_review(name, await run_check(review_plugin, config, name, on=on), on=on)
             return
         try:
-            review = await run_check(apply_plugin, config, name, on=on, digest=digest)
+            author = self.make_actor().name
+            review = await run_check(apply_plugin, config, name, on=on, digest=digest, author=author)
         except ChangeRefused as error:
             review = await run_check(review_plugin, config, name, on=on)
             self._show_review(name, review, on=on, error=str(error), status=409)

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from tornado_gate.config.entry_edits import PluginChange
 from tornado_gate.config.yaml_edit import EditRefused
+from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import GateError, NotFound, RequestError, Unavailable
 from tornado_gate.server.configuration_changes import change_configuration, forget_keys, run_check
 from tornado_gate.server.console.admin_base import AdminHandler
@@ -59,7 +60,7 @@ class PluginSettingsPage(AdminHandler):
     async def _read_entry(self, name: str) -> PluginEntry:
         try:
             return await asyncio.to_thread(read_entry, self.snapshot.config, name)
-        except (OSError, UnicodeDecodeError, EditRefused) as error:
+        except (OSError, UnicodeDecodeError, EditRefused, DatabaseError) as error:
             raise Unavailable(translate("The configuration file cannot be read. Run 'tornado-gate check'.")) from error
 
     async def _review(self, name: str, members: dict[str, Any]) -> Review:

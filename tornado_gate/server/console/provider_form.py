@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from tornado_gate.config.entry_edits import PROVIDER_NAME, PROVIDER_NAME_RULE, EntryAddition, EntryChange, Step
 from tornado_gate.config.model import Config
-from tornado_gate.config.secret_store import SecretError, SecretStore
+from tornado_gate.config.secret_store import SecretError
 from tornado_gate.ledger.costs import Price
 from tornado_gate.pipeline.pricing import load_default_prices
 from tornado_gate.pipeline.snapshot import Snapshot
@@ -16,6 +15,7 @@ from tornado_gate.pipeline.vendors import OfferedVendor
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.words import format_usd
+from tornado_gate.server.control.shared_secrets import open_secret_store
 from tornado_gate.types.value import Value
 from tornado_gate.types.vendors import ListedModel
 
@@ -102,7 +102,7 @@ def find_draft_secret(config: Config, name: str) -> str:
     Only secrets that no conf names are accepted: the form must not give the key of another entry to a new address.
     """
     try:
-        stored = SecretStore(config.server.data_dir, os.environ).list_secrets() if name else []
+        stored = open_secret_store(config).list_secrets() if name else []
     except SecretError:
         stored = []
     is_draft = any(secret.name == name and secret.retired is not None for secret in stored)

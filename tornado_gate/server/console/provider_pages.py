@@ -12,6 +12,8 @@ from tornado_gate.codec.secret_words import mask_address
 from tornado_gate.config import source
 from tornado_gate.config.entry_edits import EntryAddition, Step
 from tornado_gate.config.model import Config
+from tornado_gate.config.stored import read_conf_text
+from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import GateError, NotFound, RequestError
 from tornado_gate.pipeline.connection_tests import ConnectionTest, check_connection
 from tornado_gate.pipeline.snapshot import Snapshot
@@ -34,7 +36,7 @@ from tornado_gate.server.console.provider_form import (
     make_entry,
 )
 from tornado_gate.server.console.provider_removal import PROVIDERS, UNDO, RemoveProviderPage, UndoPage
-from tornado_gate.server.process.conf_change import Review, review_change
+from tornado_gate.server.process.conf_change import Review, read_current, review_change
 
 ADD = "/console/providers/new"
 
@@ -213,8 +215,8 @@ class ProviderPage(ProviderFormPage):
 def read_version(config: Config) -> str:
     """Return the version of the file as it is now; "" if it cannot be read. Synchronous."""
     try:
-        return source.digest_text(config.path.read_bytes().decode()) if config.path else ""
-    except (OSError, UnicodeDecodeError):
+        return source.digest_text(read_conf_text(read_current(config.path))) if config.path else ""
+    except (OSError, UnicodeDecodeError, DatabaseError):
         return ""
 
 

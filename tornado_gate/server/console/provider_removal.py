@@ -6,11 +6,13 @@ from typing import Any
 from urllib.parse import unquote
 
 from tornado_gate.config.entry_edits import EntryRemoval, Step, TextRestoration
+from tornado_gate.config.stored import StoredConf
 from tornado_gate.errors import NotFound, RequestError
 from tornado_gate.server.configuration_changes import change_configuration, run_check
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.plugin_pages import split_diff
+from tornado_gate.server.control.conf_versions import find_previous_text
 from tornado_gate.server.process import conf_history
 from tornado_gate.server.process.conf_change import review_change
 
@@ -76,8 +78,7 @@ class UndoPage(AdminHandler):
     """`/console/configuration/undo/VERSION`: restores the text of the file before the change that made this version."""
 
     async def post(self, version: str) -> None:
-        data_dir = self.snapshot.config.server.data_dir
-        text = await self.run_database(conf_history.find_text, data_dir, version)
+        text = await self.run_database(self._find_text, version)
         if text is None:
             raise NotFound(translate("This change cannot be undone here any more. Change the file."), code="not_found")
         await change_configuration(
@@ -90,3 +91,9 @@ class UndoPage(AdminHandler):
         )
         self.flash(translate("The change of the configuration is undone."))
         self.redirect(PROVIDERS, status=303)
+
+    def _find_text(self, version: str) -> str | None:
+        config = self.snapshot.config
+        if isinstance(config.path, StoredConf):
+            return find_previous_text(self.services.database, version)
+        return conf_history.find_text(config.server.data_dir, version)

@@ -47,7 +47,8 @@ class ReadyHandler(StatusHandler):
     """The handler that reports whether the process accepts requests.
 
     It returns 503 while the process shuts down or is overloaded, while a required plugin cannot work, and in a crash loop. Other
-    plugins that are on and cannot work are named in `failed_plugins`: only requests that need them fail.
+    plugins that are on and cannot work are named in `failed_plugins`: only requests that need them fail. A process that shares
+    its database with other nodes also sends the id of its node, and versions of the configuration.
     """
 
     def get(self) -> None:
@@ -74,6 +75,7 @@ class ReadyHandler(StatusHandler):
             {*self.snapshot.plugins.failed, *(name for name in self.gate.host.deferred_faults if name in options)}
         )
         more = {"failed_plugins": failed} if failed else {}
+        more |= self.gate.readiness.describe_node()
         self.write({"status": "ready", "configuration": self.snapshot.number, **more})
 
     head = get

@@ -16,7 +16,7 @@ from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.tapes.exchanges import RecordingPools
-from tornado_gate.tapes.guarded_format import Digest, RecordingFormat, digest_reply
+from tornado_gate.tapes.guarding import RecordingFormat, ReviewLog, may_keep_answer
 from tornado_gate.tapes.recorder import Recorder, redact_answer_headers
 from tornado_gate.tapes.tapes import find_rule, matches_key
 from tornado_gate.types import Call, Caller, WireRequest
@@ -32,8 +32,7 @@ class TapedAnswerHandler(DirectAnswerHandler):
     """A handler that records the requests that a rule or the header selects. All others are served as usual."""
 
     _recorder: Recorder | None = None
-    _format: RecordingFormat | None = None
-    _sent: Digest | None = None
+    _reviews: ReviewLog | None = None
     _keep_alive = b""
     _has_head = False
     _shown_tape = ""
@@ -94,16 +93,17 @@ class TapedAnswerHandler(DirectAnswerHandler):
         snapshot, gate = self.snapshot, copy(self.gate)
         pools: Any = RecordingPools(gate.pools, recorder, call.progress)
         gate.pools = pools
-        wire_format = self._format = RecordingFormat(snapshot.formats[call.format], recorder)
-        if not snapshot.guards.lanes:
+        if snapshot.guards.lanes:
+            self._reviews = ReviewLog(gate.metrics)
+            gate.guarding = self._reviews.watch(gate.guarding)
+        else:
             recorder.note_request(wire)
+        wire_format = RecordingFormat(snapshot.formats[call.format], recorder)
         recorded = replace(snapshot, formats={**snapshot.formats, call.format: wire_format})
         answer = await dispatch(replace(self.services, gate=gate), recorded, call, wire)
-        if isinstance(answer, MediaFile):
-            return answer
-        self._keep_alive = answer.reply.keep_alive
-        reply, self._sent = digest_reply(answer.reply)
-        return PreparedAnswer(answer.call, reply)
+        if isinstance(answer, PreparedAnswer):
+            self._keep_alive = answer.reply.keep_alive
+        return answer
 
     # What the caller gets
 
@@ -138,14 +138,12 @@ class TapedAnswerHandler(DirectAnswerHandler):
             return
         rules = self.snapshot.config.tapes or TapesConfig()
         outcome = self.outcome or ("failed" if self.status >= 500 else "refused" if self.status >= 400 else "complete")
+        error_code = self.error_code or (self.call.progress.error_code if self.call is not None else "")
+        is_single = recorder.exchanges <= 1 and outcome == "complete" and not error_code
+        is_kept = self._reviews is None or may_keep_answer(
+            self.snapshot.guards.lanes, self._reviews, self.call, is_single=is_single
+        )
         self.services.tapes.end(
-            recorder, rules, is_withheld=self._is_changed_by_guards(recorder), status=self.status, outcome=outcome,
-            error_code=self.error_code or (self.call.progress.error_code if self.call is not None else ""),
+            recorder, rules, is_withheld=not is_kept, status=self.status, outcome=outcome, error_code=error_code,
+            guarded=self._reviews is not None,
         )  # fmt: skip
-
-    def _is_changed_by_guards(self, recorder: Recorder) -> bool:
-        """Return whether an upstream's response may have texts that guards have replaced or not seen."""
-        if not self.snapshot.guards.lanes or self._format is None or self._format.digest is None:
-            return False
-        made, sent = self._format.digest, self._sent
-        return sent is None or sent.value != made.value or recorder.exchanges > 1

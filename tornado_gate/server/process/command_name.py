@@ -8,6 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from tornado_gate.config.stored import StoredConf
+
 COMMAND = "tornado-gate"
 
 
@@ -15,7 +17,9 @@ def format_command(arguments: str, conf: Path | None = None, data_dir: Path | No
     """Return the command line for `arguments` with the same configuration file and data directory."""
     words = [get_command_name(), arguments]
     for option, path in (("--conf", conf), ("--data-dir", data_dir)):
-        if path is not None:
+        if path is not None and not isinstance(
+            path, StoredConf
+        ):  # its address is in TORNADO_GATE_CONF, with a password
             words.append(f"{option} {shlex.quote(str(path))}")
     return " ".join(words)
 

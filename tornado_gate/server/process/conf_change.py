@@ -18,17 +18,21 @@ from typing import Any, Final
 from tornado_gate import config as conf
 from tornado_gate.config.entry_edits import PluginSwitch, Step, list_secret_names, make_all_lines
 from tornado_gate.config.model import Config
-from tornado_gate.config.secret_store import SecretError, SecretStore
+from tornado_gate.config.secret_store import SecretError
 from tornado_gate.config.source import digest_text
+from tornado_gate.config.stored import StoredConf, get_number, read_conf_text
 from tornado_gate.config.yaml_edit import EditRefused
+from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import ConfigError
 from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.plugins.host import PluginHost
+from tornado_gate.server.control.conf_versions import BaseMoved, add_version, open_conf_database, read_newest
+from tornado_gate.server.control.shared_secrets import open_secret_store
 from tornado_gate.server.process import conf_history
 from tornado_gate.server.process.conf_diff import find_secret_texts, make_diff
 from tornado_gate.telemetry.redaction import Scrubber
-from tornado_gate.types.value import Value
+from tornado_gate.types.value import Value, replace
 
 _UNSET: Final = re.compile(r"environment variable ([A-Za-z_][A-Za-z0-9_]*) is not set")
 
@@ -39,7 +43,8 @@ class Review(Value, frozen=True, kw_only=True):
     `refusal` is the reason why the change cannot be applied here, "" if it can; then a person may add `lines` to the file.
     `faults` are lines of `tornado-gate check` about the new text: with one the change is not applied. `unset` are the environment
     variables that they miss. `lost` are models that work now and would not be in the new configuration. `notes` are findings
-    that do not prevent the change. `snapshot` is the new configuration, None with faults.
+    that do not prevent the change. `snapshot` is the new configuration, None with faults. `text` is the new text; `base` is the
+    number of the version to which the change is made, None for a file.
     """
 
     file: str
@@ -53,8 +58,10 @@ class Review(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     refusal: str = ""
     snapshot: Any = None
+    text: str = ""
+    base: int | None = None
 
-    hidden_fields = frozenset({"snapshot"})
+    hidden_fields = frozenset({"snapshot", "text"})
 
     @property
     def is_applicable(self) -> bool:
@@ -82,9 +89,10 @@ def review_plugin(config: Config, plugin: str, *, on: bool) -> Review:
     return review_change(config, [PluginSwitch(plugin, on)])
 
 
-def apply_plugin(config: Config, plugin: str, *, on: bool, digest: str) -> Review:
+def apply_plugin(config: Config, plugin: str, *, on: bool, digest: str, author: str = "") -> Review:
     """Switch a plugin in the file whose text had `digest` when it was reviewed. Raises ChangeRefused."""
-    return apply_change(config, [PluginSwitch(plugin, on)], digest)
+    message = f"plugin.switch {plugin} {'on' if on else 'off'}"
+    return apply_change(config, [PluginSwitch(plugin, on)], digest, author=author, message=message)
 
 
 def review_change(config: Config, steps: Sequence[Step]) -> Review:
@@ -93,17 +101,18 @@ def review_change(config: Config, steps: Sequence[Step]) -> Review:
     if config.path is None:
         return Review(file="", lines=lines, refusal=NO_FILE)
     try:
-        text = config.path.read_bytes().decode()
+        path = read_current(config.path)
+        config, text = replace(config, path=path), read_conf_text(path)
         edited = _edit_text(text, steps)
-    except (OSError, UnicodeDecodeError, EditRefused) as error:
+    except (OSError, UnicodeDecodeError, EditRefused, DatabaseError) as error:
         return Review(file=str(config.path), lines=lines, refusal=_explain(error))
     plugins = frozenset(plugin for step in steps for plugin in step.plugins)
     checked = _check(config, edited, plugins) if edited != text else _Check()
     scrubber = Scrubber(find_secret_texts(edited) | collect_secrets(config) | _read_secrets(config, edited))
     return Review(
-        file=str(config.path),
+        file=str(path),
         lines=lines,
-        diff=make_diff(text, edited, config.path.name),
+        diff=make_diff(text, edited, path.name),
         digest=digest_text(text),
         new_digest=digest_text(edited),
         faults=_scrub(scrubber, checked.faults),
@@ -112,26 +121,33 @@ def review_change(config: Config, steps: Sequence[Step]) -> Review:
         notes=_scrub(scrubber, checked.notes),
         refusal=find_obstacle(config.path),
         snapshot=checked.snapshot,
+        text=edited,
+        base=get_number(config.path),
     )
 
 
-def apply_change(config: Config, steps: Sequence[Step], digest: str | None) -> Review:
+def read_current(path: Path) -> Path:
+    """Return the newest version of a configuration in the database; the path of a file unchanged. Raises DatabaseError."""
+    return (read_newest(path, with_drafts=True) or path) if isinstance(path, StoredConf) else path
+
+
+def apply_change(
+    config: Config, steps: Sequence[Step], digest: str | None, *, author: str = "", message: str = ""
+) -> Review:
     """Check and apply changes to the file whose text has `digest`; None applies them to any text.
+
+    In the database they are a new version, with its author and a message.
 
     Raises ChangeRefused, and the GateErrors of the steps.
     """
     if config.path is None:
         raise ChangeRefused(NO_FILE, review_change(config, steps))
+    if isinstance(config.path, StoredConf):
+        return _apply_to_database(config, steps, digest, author, message)
     path = config.path.resolve()
     try:
         with _lock(path.parent):
-            review = review_change(config, steps)
-            if review.refusal:
-                raise ChangeRefused(review.refusal, review)
-            if digest is not None and review.digest != digest:
-                raise ChangeRefused(STALE, review, is_stale=True)
-            if review.faults:
-                raise ChangeRefused("The new text has faults, so the file was not changed.", review)
+            review = _review_to_apply(config, steps, digest)
             if review.diff:
                 _apply_review(config, path, steps, review)
     except (OSError, EditRefused) as error:  # such as a file that is a mount of its own
@@ -141,6 +157,34 @@ def apply_change(config: Config, steps: Sequence[Step], digest: str | None) -> R
     return review
 
 
+def _review_to_apply(config: Config, steps: Sequence[Step], digest: str | None) -> Review:
+    """Return the review of a change that can be applied. Raises ChangeRefused."""
+    review = review_change(config, steps)
+    if review.refusal:
+        raise ChangeRefused(review.refusal, review)
+    if digest is not None and review.digest != digest:
+        raise ChangeRefused(STALE, review, is_stale=True)
+    if review.faults:
+        raise ChangeRefused("The new text has faults, so the file was not changed.", review)
+    return review
+
+
+def _apply_to_database(config: Config, steps: Sequence[Step], digest: str | None, author: str, message: str) -> Review:
+    assert isinstance(config.path, StoredConf)
+    review = _review_to_apply(config, steps, digest)
+    if not review.diff:
+        return review
+    try:
+        with open_conf_database(config.path.address) as database, database.write() as connection:
+            number = add_version(connection, review.text, base=review.base, author=author, message=message)
+    except BaseMoved as error:
+        raise ChangeRefused(STALE, review, is_stale=True) from error
+    except DatabaseError as error:
+        raise ChangeRefused(str(error), review) from error
+    _retire_secrets(config, review.text, config.path.text)
+    return replace(review, file=str(StoredConf.make("", number)))
+
+
 def _apply_review(config: Config, path: Path, steps: Sequence[Step], review: Review) -> None:
     old = path.read_bytes().decode()
     if digest_text(old) != review.digest:
@@ -148,15 +192,20 @@ def _apply_review(config: Config, path: Path, steps: Sequence[Step], review: Rev
     edited = _edit_text(old, steps)
     conf_history.keep_text(config.server.data_dir, review.new_digest, old)
     _replace(path, edited.encode())
-    used, before = list_secret_names(edited), list_secret_names(old)
+    _retire_secrets(config, edited, old)
+
+
+def _retire_secrets(config: Config, text: str, old: str) -> None:
+    """Record which secrets the new text names, and which only the old one."""
+    used, before = list_secret_names(text), list_secret_names(old)
     if used or before:
         with suppress(SecretError):  # the change is made; the next one records the secrets
-            SecretStore(config.server.data_dir, os.environ).retire(used, before - used)
+            open_secret_store(config).retire(used, before - used)
 
 
 def _read_secrets(config: Config, text: str) -> set[str]:
     """Return the secrets of the store that a text names; a message of a plugin may repeat one."""
-    store, values = SecretStore(config.server.data_dir, os.environ), set()
+    store, values = open_secret_store(config), set()
     for name in list_secret_names(text):
         with suppress(SecretError):
             values.add(store.read(name))
@@ -219,6 +268,8 @@ def find_obstacle(path: Path | None) -> str:
     """Return the reason why the file cannot be replaced; "" if it can."""
     if path is None:
         return NO_FILE
+    if isinstance(path, StoredConf):
+        return ""
     real = path.resolve()
     if os.access(real, os.W_OK) and os.access(real.parent, os.W_OK | os.X_OK):
         return ""

@@ -30,13 +30,16 @@ class RejectedConfiguration(Value, frozen=True, kw_only=True):
 class ConfigurationState:
     """The state of one process. `applied_at` is a Unix time in seconds. `rejected` is None while the newest file is used.
 
-    `is_watched`: a reloader reads the file when it changes; `request_reload` lets it look now.
+    `is_watched`: a reloader reads the file when it changes; `request_reload` lets it look now. `refused_version` is the number of
+    a version in the database that is not used. The functions in `on_change` are called when a file is applied or rejected.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self.applied_at = clock()
         self.rejected: RejectedConfiguration | None = None
+        self.refused_version: int | None = None
+        self.on_change: list[Callable[[], None]] = []
         self.is_watched = False
         self.request_reload: Callable[[], None] = lambda: None
         self._changed = asyncio.Event()
@@ -51,18 +54,24 @@ class ConfigurationState:
     def _report_change(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+        for notify in self.on_change:
+            notify()
 
     def apply(self) -> None:
         """Record that the newest file is used now."""
         self.applied_at = self._clock()
-        self.rejected = None
+        self.rejected = self.refused_version = None
         self._report_change()
 
-    def reject(self, faults: Sequence[str]) -> None:
-        """Record the faults of a newer file, which replace the faults of an earlier one."""
+    def reject(self, faults: Sequence[str], version: int | None = None) -> None:
+        """Record the faults of a newer file, which replace the faults of an earlier one.
+
+        `version` is its number, if it is a version in the database.
+        """
         since = self.rejected.since if self.rejected else self._clock()
         kept = tuple(faults[:MAX_FAULTS])
         if len(faults) > MAX_FAULTS:
             kept += (f"… and {len(faults) - MAX_FAULTS} more. The log of the gateway has all.",)
         self.rejected = RejectedConfiguration(faults=kept, since=since)
+        self.refused_version = version
         self._report_change()

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -19,7 +20,8 @@ from tornado.web import Application
 from tornado_gate import config as conf
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import Config
-from tornado_gate.database.engine import DatabaseError
+from tornado_gate.config.stored import StoredConf
+from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.http.server.front import HttpServer
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import Times
@@ -94,10 +96,15 @@ def load_config(
 
 
 def _open_keystore(config: Config) -> KeyStore:
-    """Open the database of conf. Raises FileFaults with its line, DatabaseError for the SQLite file."""
+    """Open the database of conf. Raises FileFaults with its line, DatabaseError for the SQLite file.
+
+    A node that starts with its copy of the configuration opens a database that is away later.
+    """
     try:
         return KeyStore.open(config.server.data_dir, config.database)
     except DatabaseError as error:
+        if isinstance(config.path, StoredConf) and config.path.alarm:
+            return KeyStore(Database(config.server.data_dir, config.database))
         if not config.database:
             raise
         raise conf.FileFaults([(("database",), str(error))], config.path, config.lines) from error
@@ -114,6 +121,8 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     config = load_config(path, overrides)
     server = config.server
     logging_ = logs.configure(server.log_level, choose_log_format(server.log_format), collect_secrets(config))
+    if isinstance(path, StoredConf) and path.alarm:
+        log.critical("%s", path.alarm)
     tls = load_certificate(config)
     try:
         protect_data_dir(server.data_dir)
@@ -127,6 +136,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     first = check_plugins(config, host)
     log_warnings(first)
     media_secret = prepare_media(config)
+    node = secrets.token_hex(4)
     if count > 1:
         load_pages()
         host.load_deferred_modules()  # before the fork, so that the processes share the memory
@@ -144,6 +154,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         listeners=listeners,
         board=board,
         media_secret=media_secret,
+        node=node,
         tls=tls,
     )
 
@@ -225,7 +236,8 @@ def prepare_media(config: Config) -> bytes:
 class ServingProcess(Value, frozen=True, kw_only=True):
     """One serving process, run inside an event loop with the parts that `run` has prepared.
 
-    `board` None: there is no supervisor. `media_secret` signs the addresses of files in a bucket; b"": there is none.
+    `board` None: there is no supervisor. `media_secret` signs the addresses of files in a bucket; b"": there is none. `node` is
+    the id of the gateway among the nodes of its database.
     `tls` is the certificate of the port.
     """
 
@@ -239,11 +251,12 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     listeners: Listeners
     board: Board | None
     media_secret: bytes
+    node: str
     tls: ssl.SSLContext | None
 
     async def serve(self, ready: Callable[[], None]) -> None:
         """Serve until a signal (`drain`), then drain. `ready` is called when the process serves."""
-        services = make_services(self.config, self.host, self.keystore, Metrics(), self.media_secret)
+        services = make_services(self.config, self.host, self.keystore, Metrics(), self.media_secret, self.node)
         journal = failure_log.FailureLog(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
         await services.start()
@@ -254,7 +267,7 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         drain = Drain(services, servers)
         self._handle_signals(services, drain)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request_reload)
-        watching = [asyncio.ensure_future(reloader.watch())]
+        watching = [asyncio.ensure_future(reloader.watch()), *await self._watch_versions(services, reloader)]
         if self.tls is not None:
             certificates = self._watch_certificate(servers[0], reloader)
             watching.append(asyncio.ensure_future(certificates.watch()))
@@ -269,6 +282,20 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         await drain.run()
         await services.close()
         await asyncio.to_thread(journal.write)
+
+    async def _watch_versions(self, services: Services, reloader: Reloader) -> list[asyncio.Future[None]]:
+        """Begin to watch a configuration in the database, and let `reloader` load its newest version."""
+        if not isinstance(self.path, StoredConf):
+            return []
+        from tornado_gate.server.control.conf_watch import ConfWatch
+
+        watch = ConfWatch(services, self.path, self.config.server.data_dir)
+        await watch.keep_copy()
+        reloader.find_path = lambda: watch.newest
+        services.configuration.request_reload = watch.request_look
+        if services.control is not None:
+            services.control.on_configuration = watch.request_look
+        return [asyncio.ensure_future(watch.watch(reloader))]
 
     def _watch_certificate(self, server: Listener, reloader: Reloader) -> CertificateWatch:
         """Return a watch of the certificate, which SIGHUP reloads together with the configuration."""
@@ -330,8 +357,8 @@ class ServingProcess(Value, frozen=True, kw_only=True):
         heap.retain_freed_memory()
         gc.freeze()
 
-    def _load(self) -> Config:
-        return load_config(self.path, self.overrides, bound_host=self.config.server.host, at_rest=True)
+    def _load(self, path: Path | None) -> Config:
+        return load_config(path, self.overrides, bound_host=self.config.server.host, at_rest=True)
 
     async def _listen(self, services: Services) -> list[Listener]:
         settings = self.config.server

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tornado_gate import config as conf
 from tornado_gate.config.model import Config
+from tornado_gate.config.stored import StoredConf, get_number
 from tornado_gate.config.written import is_unwritten
 from tornado_gate.errors import ConfigError
 from tornado_gate.pipeline.conf_secrets import collect_secrets
@@ -80,12 +81,15 @@ def get_file_state(path: Path | None) -> FileState:
 
 
 class Reloader:
-    """The reload of a changed configuration. If it is faulty, the faults are logged and the old one stays."""
+    """The reload of a changed configuration. If it is faulty, the faults are logged and the old one stays.
+
+    `find_path` returns the path or the version that the next reload gives to `load`.
+    """
 
     def __init__(
         self,
         services: Services,
-        load: Callable[[], Config],
+        load: Callable[[Path | None], Config],
         scrubber: logs.Scrubber,
         path: Path | None,
         state: FileState,
@@ -96,6 +100,7 @@ class Reloader:
         self._load = load
         self._scrubber = scrubber
         self._path = path
+        self.find_path: Callable[[], Path | None] = lambda: path
         self._asked = asyncio.Event()
 
     def request_reload(self) -> None:
@@ -119,6 +124,8 @@ class Reloader:
 
     async def _wait_until_written(self, state: FileState) -> FileState:
         """Wait until no process writes the file. Return its state."""
+        if isinstance(self.find_path(), StoredConf):
+            return state
         begun = since = time.monotonic()
         is_reported = False
         while True:
@@ -159,7 +166,9 @@ class Reloader:
             self._put_in_force(snapshot)
             return True
         self._gate.metrics.process.count_reload(False)
-        self._services.configuration.reject([self._scrubber.scrub_text(line) for line in faults])
+        self._services.configuration.reject(
+            [self._scrubber.scrub_text(line) for line in faults], get_number(self.find_path())
+        )
         return False
 
     def _build_aside(self) -> Snapshot:
@@ -168,7 +177,7 @@ class Reloader:
             return self._build()
 
     def _build(self) -> Snapshot:
-        config = self._load()
+        config = self._load(self.find_path())
         conf.check_lost_sections(self._gate.snapshot.config, config)
         config = self._keep_fixed_settings(config)
         host = self._gate.host

@@ -24,6 +24,7 @@ from tornado_gate.telemetry.metrics.tasks import TaskMetrics
 if TYPE_CHECKING:
     from tornado_gate.telemetry.metrics.alerts import AlertMetrics
     from tornado_gate.telemetry.metrics.bucket import BucketMetrics
+    from tornado_gate.telemetry.metrics.stored_conf import StoredConfMetrics
 
 __all__ = ["Metrics", "get_plugin_registry"]
 
@@ -57,6 +58,12 @@ class Metrics:
         from tornado_gate.telemetry.metrics.bucket import BucketMetrics
 
         return BucketMetrics(self._series)
+
+    def add_stored_conf_metrics(self) -> StoredConfMetrics:
+        """Create the series of a configuration in the database. Call it once, in a process that has one."""
+        from tornado_gate.telemetry.metrics.stored_conf import StoredConfMetrics
+
+        return StoredConfMetrics(self._series)
 
     def set_known_names(self, *, models: Iterable[str], providers: Iterable[str]) -> None:
         """Set the names in the configuration, the only ones used as labels. On a reload, series of removed names are deleted."""

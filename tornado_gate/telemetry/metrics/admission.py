@@ -40,6 +40,10 @@ class AdmissionMetrics:
             ["resource"],
             mode="livesum",
         )
+        self._open_shown = 0
+        self._open_requests = series.make_gauge(
+            "tornado_gate_open_requests", "Open requests of callers, with streams and sessions.", mode="livesum"
+        )
         self._shed = series.make_counter(
             "tornado_gate_shed_requests",
             "Requests that were refused with 503 because of an overload, by reason.",
@@ -61,6 +65,12 @@ class AdmissionMetrics:
         """Set what all accounts hold of a shared memory. Any thread may call it."""
         self._shared[resource] = held_bytes
         self._flusher.request_flush()
+
+    def set_open_requests(self, count: int) -> None:
+        """Set the number of open requests of this process. Called several times a second, not for each request."""
+        if count != self._open_shown:
+            self._open_requests.set(count)
+            self._open_shown = count
 
     def count_shed_request(self, reason: str) -> None:
         """Count a request that was refused because of an overload; `reason` is one of a few."""

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
-GaugeMode = Literal["livesum", "livemax", "livemostrecent", "max"]
-"""How the values of several processes are combined: the sum, the largest or the most recent value of the processes that live."""
+GaugeMode = Literal["livesum", "livemin", "livemax", "livemostrecent", "max"]
+"""How the values of several processes are combined: the sum, the smallest, the largest or the most recent value of the processes
+that live."""
 
 
 class SeriesFactory:

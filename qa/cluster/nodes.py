@@ -1,0 +1,144 @@
+"""Nodes of one gateway, each with links of its own to the shared engines, so that a test cuts one node from one engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from tests.support.gateway import Gateway
+from tests.support.postgres import PostgresServer
+from tests.support.process import Child
+from tests.support.upstream import Upstream
+from tests.support.valkey import Valkey
+
+KEY = "tg-key-of-the-callers-of-the-cluster-0123456789"
+ADMIN = "key-of-the-administrator-of-the-cluster"
+ENGINES = ("postgres", "valkey")
+CONF = """
+database: {postgres}
+tasks: {{store: database}}
+plugins: {{openai: true}}
+providers:
+  o: {{plugin: openai, base_url: "{upstream}/v1", api_key: key-of-the-upstream}}
+models:
+  chat: {{provider: o, model: gpt-a}}
+  sora: {{provider: o, model: sora-2}}
+limits: {{store: "{valkey}"}}
+videos: {{concurrency: 4, poll_seconds: 0.05, keep_seconds: 600}}
+fetch: {{allow_networks: [127.0.0.0/8]}}
+circuits: {{failures: 1000, open_seconds: 0.001}}
+keys:
+  - {{name: root, key: {admin}, role: administrator}}
+{more}
+"""
+CHAT = {"model": "chat", "messages": [{"role": "user", "content": "hello"}]}
+
+
+class EngineLink:
+    """The link of a node to an engine: see `qa.cluster.link`."""
+
+    def __init__(self, address: str) -> None:
+        self._child = Child([sys.executable, "-m", "qa.cluster.link", address])
+        match = self._child.wait_for_line(r"link: data (\d+) control (\d+)")
+        self.port, self._control = int(match[1]), int(match[2])
+
+    def set_mode(self, command: str) -> dict[str, int]:
+        """Pass, delay, stall or refuse; return the counts so far."""
+        with socket.create_connection(("127.0.0.1", self._control), 10) as connection:
+            connection.sendall(command.encode() + b"\n")
+            return dict(json.loads(connection.makefile().readline()))
+
+    def close(self) -> None:
+        self._child.kill()
+
+
+class Cluster:
+    """Nodes by name. A node that starts again keeps its folder and its links."""
+
+    def __init__(
+        self, folder: Path, postgres: PostgresServer, database: str, valkey: Valkey, upstream: Upstream
+    ) -> None:
+        self.folder, self.upstream = folder, upstream
+        self.database = database
+        self._password = postgres.password
+        self._addresses = {"postgres": str(postgres.folder / ".s.PGSQL.5432"), "valkey": urlsplit(valkey.url).netloc}
+        self.links: dict[tuple[str, str], EngineLink] = {}
+        self.nodes: dict[str, Gateway] = {}
+
+    def start(
+        self, name: str, *arguments: str, more: str = "", environment: Mapping[str, str] | None = None
+    ) -> Gateway:
+        for engine in ENGINES:
+            if (name, engine) not in self.links:
+                self.links[name, engine] = EngineLink(self._addresses[engine])
+        (self.folder / name).mkdir(exist_ok=True)
+        postgres = f"postgresql://gate:{self._password}@127.0.0.1:{self.links[name, 'postgres'].port}/{self.database}"
+        conf = CONF.format(
+            postgres=postgres,
+            valkey=f"valkey://127.0.0.1:{self.links[name, 'valkey'].port}",
+            upstream=self.upstream.url,
+            admin=ADMIN,
+            more=more,
+        )
+        self.nodes[name] = Gateway.start(
+            conf, self.folder / name, *arguments, environment=environment, installed=environment is not None
+        )
+        return self.nodes[name]
+
+    def cut(self, name: str, engine: str, command: str) -> None:
+        """Change the link of a node: ``stall``, ``refuse``, ``delay SECONDS``, ``pass``."""
+        self.links[name, engine].set_mode(command)
+
+    def close(self) -> None:
+        for link in self.links.values():
+            link.set_mode("pass")
+        for node in self.nodes.values():
+            if node.child.process.poll() is None:
+                node.child.kill()
+        for link in self.links.values():
+            link.close()
+
+
+def send(
+    node: Gateway, method: str, path: str, key: str = KEY, *, timeout: float = 60.0, **options: Any
+) -> httpx.Response:
+    headers = {"authorization": f"Bearer {key}", **options.pop("headers", {})}
+    return httpx.request(method, node.url + path, headers=headers, trust_env=False, timeout=timeout, **options)
+
+
+def ask(node: Gateway, key: str = KEY) -> int:
+    """Send a chat; return the status."""
+    return send(node, "POST", "/v1/chat/completions", key, json=CHAT).status_code
+
+
+def create_key(node: Gateway, name: str = "caller", **members: Any) -> str:
+    """Create a key by /admin/v1; return its text."""
+    response = send(node, "POST", "/admin/v1/keys", ADMIN, json={"name": name, **members})
+    assert response.status_code == 200, response.text
+    return str(response.json()["text"])
+
+
+def read_metric(node: Gateway, name: str) -> float:
+    """Return a series of /metrics; 0 if it does not exist."""
+    text = httpx.get(f"{node.url}/metrics", trust_env=False, timeout=30).text
+    return next((float(line.split()[-1]) for line in text.splitlines() if line.startswith(name)), 0.0)
+
+
+def shift_clock(folder: Path, seconds: float) -> dict[str, str]:
+    """Return an environment in which Python's `time.time` is wrong by `seconds`, as on a machine with a wrong clock."""
+    folder.mkdir(exist_ok=True)
+    code = (
+        "import time as _time\n_real, _real_ns = _time.time, _time.time_ns\n"
+        f"_time.time = lambda: _real() + {seconds}\n"
+        f"_time.time_ns = lambda: _real_ns() + int({seconds} * 1e9)\n"
+    )
+    (folder / "sitecustomize.py").write_text(code, encoding="utf-8")
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))}

@@ -1,0 +1,1 @@
+"""What a release must do before it is uploaded: `make release-check`."""
