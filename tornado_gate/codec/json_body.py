@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
@@ -36,9 +37,12 @@ MAX_COST = 100_000
 """The limit of `load_object` for a longer text, see `json_bounds`: it processes the text in one step."""
 
 _FLAT_BYTES = 2 * MAX_DEPTH
-"""A body up to this length cannot be too deep: each container needs two brackets.
+"""A body up to this length cannot be too deep: each container needs two brackets."""
 
-A longer body with few brackets cannot be too deep either. Counting brackets is much faster than measuring the depth.
+_SHELL_LEVELS = 254 - MAX_DEPTH
+"""orjson writes at most 254 levels, so it refuses a value deeper than MAX_DEPTH inside this many arrays.
+
+This takes a microsecond. A count of brackets looks at each byte: 22 of 52 microseconds for a body of 40 KB.
 """
 
 _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
@@ -58,12 +62,38 @@ def load_object(raw: bytes) -> dict[str, Any]:
         raise _invalid_json_error(raw, error) from None
     if type(value) is not dict:
         raise _no_object_error()
-    if length > _FLAT_BYTES and raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:
-        _check_depth(value)
-    written = orjson.dumps(value)
-    if written != raw and _may_have_duplicates(raw, written):
+    if length > _FLAT_BYTES:
+        shell = _shell
+        inside = shell.inside
+        inside[0] = value
+        try:
+            written = orjson.dumps(shell.outermost)
+        except orjson.JSONEncodeError:
+            raise _too_deep_error() from None
+        finally:
+            inside[0] = None
+        if len(written) == length + 2 * _SHELL_LEVELS and written.startswith(raw, _SHELL_LEVELS):
+            return value
+    else:
+        written = orjson.dumps(value)
+        if written == raw:
+            return value
+    if _may_have_duplicates(raw, written):
         _refuse_duplicates(raw)
     return value
+
+
+class _Shell(threading.local):
+    """Arrays inside each other. `inside` is the innermost: its item is a value while this is written. Each thread has its own."""
+
+    def __init__(self) -> None:
+        self.inside: list[Any] = [None]
+        self.outermost = self.inside
+        for _ in range(_SHELL_LEVELS - 1):
+            self.outermost = [self.outermost]
+
+
+_shell = _Shell()
 
 
 def load_measured_object(raw: bytes, measure: JsonMeasure) -> dict[str, Any]:
@@ -151,12 +181,6 @@ def _invalid_json_error(raw: bytes, error: orjson.JSONDecodeError) -> RequestErr
     return RequestError(f"The request body is not valid JSON: {reason}.", code="invalid_json")
 
 
-def _check_depth(value: dict[str, Any]) -> None:
-    """Raise RequestError for a value deeper than MAX_DEPTH."""
-    for _ in _iterate_levels(value):
-        pass
-
-
 def _count_values(value: dict[str, Any]) -> tuple[int, int]:
     """Return the number of names, and the cost (`JsonMeasure`). Raises RequestError for a value deeper than MAX_DEPTH."""
     names = cost = 0
@@ -180,7 +204,11 @@ def _iterate_levels(value: dict[str, Any]) -> Iterator[tuple[list[dict[str, Any]
         objects, arrays = _list_containers(objects, arrays)
         if not objects and not arrays:
             return
-    raise RequestError(
+    raise _too_deep_error()
+
+
+def _too_deep_error() -> RequestError:
+    return RequestError(
         f"The request body exceeds the maximum JSON nesting of {MAX_DEPTH} levels. Send a flatter object.",
         code="invalid_json",
     )

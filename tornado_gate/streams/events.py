@@ -508,18 +508,18 @@ class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
         texts = checker.texts
         for event in items:
             if (  # most events are deltas of an open text
-                type(event) is not PartDelta
-                or type(event.data) is not texts.get(event.index)
-                or event.logprobs is not None
+                type(event) is PartDelta and type(event.data) is texts.get(event.index) and event.logprobs is None
             ):
-                try:
-                    checker.check(event)
-                except OrderError as error:
-                    raise self._blame(error, "its events") from error
-                if self._redact is not None and isinstance(event, StreamError):
-                    self._redact(event.error)
-                if not self._spoken and self._hold_or_release(event, out):
-                    continue
+                out.append(event)
+                continue
+            try:
+                checker.check(event)
+            except OrderError as error:
+                raise self._blame(error, "its events") from error
+            if self._redact is not None and isinstance(event, StreamError):
+                self._redact(event.error)
+            if not self._spoken and self._hold_or_release(event, out):
+                continue
             out.append(event)
             if checker.finished:
                 return True

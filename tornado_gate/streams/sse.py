@@ -205,10 +205,26 @@ class _JsonFrameStep(stages.Step[bytes, Any]):
         frames = self._splitter.take(chunk)
         if not frames or frames.find(b"data") < 0:  # comments only
             return False
-        return _append_json(frames.split(b"\n\n") if frames.find(b"\r") < 0 else split(frames), out, self._provider)
+        if frames.find(b"\r") >= 0:
+            return _append_json(split(frames), out, self._provider)
+        texts = _list_texts(frames)
+        is_last = bool(texts) and texts[-1] == b"[DONE]"
+        try:
+            out += [*map(orjson.loads, texts[:-1] if is_last else texts)]
+        except orjson.JSONDecodeError:
+            texts = []
+        return is_last if texts else _append_json(frames.split(b"\n\n"), out, self._provider)
 
     def end(self, out: list[Any]) -> None:
         _append_json([self._splitter.flush()], out, self._provider)
+
+
+def _list_texts(frames: bytes) -> list[bytes]:
+    """Return the data of frames without CR. Return an empty list unless each frame is one line with data, as nearly all are."""
+    if not frames.startswith(b"data: ") or not frames.endswith(b"\n\n"):
+        return []
+    texts = frames[6:-2].split(b"\n\ndata: ")
+    return [] if b"\n" in b"".join(texts) else texts
 
 
 def _append_json(raw_frames: list[bytes], out: list[Any], provider: str) -> bool:

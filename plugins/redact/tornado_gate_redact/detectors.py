@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import compress
 from typing import Final, NamedTuple
 
 from tornado_gate_redact.checks import (
@@ -91,7 +92,7 @@ _SECRETS: Final = {
 }
 """Keys of well-known services by the characters with which they begin."""
 _SECRET_PATTERNS: Final = tuple(
-    (prefix, re.compile(rf"(?<![A-Za-z0-9_]){pattern}(?![A-Za-z0-9_])")) for prefix, pattern in _SECRETS.items()
+    re.compile(rf"(?<![A-Za-z0-9_]){pattern}(?![A-Za-z0-9_])") for pattern in _SECRETS.values()
 )
 
 
@@ -173,10 +174,10 @@ def find_addresses(text: str, start: int, end: int) -> Spans:
 
 
 def find_secrets(text: str, start: int, end: int) -> Spans:
-    for prefix, pattern in _SECRET_PATTERNS:
-        if text.find(prefix, start, end + MARGIN) >= 0:
-            for match in search_window(pattern, text, start, end):
-                yield match.span()
+    window = text[start : end + MARGIN]
+    for pattern in compress(_SECRET_PATTERNS, map(window.__contains__, _SECRETS)):  # most texts have no prefix
+        for match in search_window(pattern, text, start, end):
+            yield match.span()
 
 
 def find_jwts(text: str, start: int, end: int) -> Spans:

@@ -32,8 +32,8 @@ UNREAD_BYTES = 64 * 1024
 HEAD_BYTES = 64 * 1024
 """Maximum size of a head, and of trailers and other data outside of the body."""
 
-JOIN_BYTES = 256 * 1024
-"""Up to this size, head and body are joined into one write; above it they are passed to the kernel separately."""
+JOIN_BYTES = 16 * 1024
+"""Up to this size, head and body are joined; a longer body is passed to the kernel beside its head, which saves a copy of it."""
 
 MIN_BYTES_PAST_PARSER = 128 * 1024
 """If at least this much of a sized body is missing, the rest bypasses the parser, which would copy every byte."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from marshmallow import ValidationError
-from msgspec import Struct
+from msgspec import DecodeError, Struct, convert
 
 from tornado_gate.codec.fields import Array, BodySchema, Declared, Object, OneOf, Reference, String, Unchecked, Variants
 from tornado_gate.types import text_maps
@@ -21,7 +21,6 @@ from tornado_gate_openai.fields.parts import CONTENT, make_content
 MAX_MESSAGES: Final = 10_000
 THINKING: Final = ("reasoning_content", "reasoning", "thinking")
 """The names of the model's thinking at vendors."""
-_PLAIN_ROLES: Final = frozenset(("user", "assistant", "system", "developer"))
 _MESSAGE_ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 
 _CITATION: Final = text_maps.Object(
@@ -159,19 +158,20 @@ def _list_roles() -> dict[str | None, type[MessageSchema]]:
 
 
 class PlainMessage(Struct, forbid_unknown_fields=True, gc=False):
-    """A message of those that `are_plain` accepts, for a check by msgspec."""
+    """A message with a text, a known role and nothing else."""
 
     role: Literal["user", "assistant", "system", "developer"]
     content: str
 
 
+_PLAIN_MESSAGES: Final = list[PlainMessage]
+
+
 def are_plain(messages: list[Any]) -> bool:
     """Whether each message has a text, a known role and nothing else; most requests have only such."""
     try:
-        for message in messages:
-            if len(message) != 2 or type(message["content"]) is not str or message["role"] not in _PLAIN_ROLES:
-                return False
-    except (KeyError, TypeError):  # no content or role, a role that cannot be a member of a set, or no object
+        convert(messages, _PLAIN_MESSAGES)
+    except DecodeError:
         return False
     return bool(messages)
 

@@ -122,9 +122,9 @@ class MessagesStreamRenderer:
         Raises as `write` does; frames before the error are in `out`.
         """
         for event in events:
-            if type(event) is PartDelta and event.index == self._goes_on and event.data and type(event.data) is str:
+            if type(event) is PartDelta and event.index == self._goes_on and (text := event.data) and type(text) is str:
                 before, after = self._frame
-                out.append(before + orjson.dumps(event.data) + after)
+                out.append(before + orjson.dumps(text) + after)
             else:
                 out += map(render_frame, self.write(event))
 

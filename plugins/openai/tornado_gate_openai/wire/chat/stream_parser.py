@@ -174,6 +174,10 @@ class _ChoiceParser:
         delta = get("delta")
         if self._open is None or type(delta) is not dict or get("logprobs") or get("finish_reason") or get("usage"):
             return None
+        kind, part = self._open
+        text = delta.get("content")
+        if kind == "text" and text and len(delta) == 1 and type(text) is str:  # nearly all
+            return PartDelta(index=part, data=text)
         word, text = "", ""
         for name, member in delta.items():
             if name == "role" or member is None or member == "":
@@ -181,7 +185,6 @@ class _ChoiceParser:
             if word or type(member) is not str:
                 return None
             word, text = name, member
-        kind, part = self._open
         return PartDelta(index=part, data=text) if _TEXT_MEMBERS.get(word) == kind else None
 
     def read(self, value: Mapping[str, Any]) -> Iterator[StreamEvent]:
