@@ -28,6 +28,7 @@ from tornado_gate.server.console.cookies import find_cookie, make_cookie_name, m
 from tornado_gate.server.console.languages import catalogues
 from tornado_gate.server.console.languages.catalogues import mark, translate
 from tornado_gate.server.console.languages.loader import get_template
+from tornado_gate.server.console.languages.scripts import load_script_messages
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import find_request_origin
 from tornado_gate.server.services import Services
@@ -308,6 +309,7 @@ class ConsoleHandler(GateHandler):
             language=catalogues.get_language(self.locale),
             language_tag=catalogues.get_language_tag(self.locale),
             languages=catalogues.LANGUAGES,
+            script_messages=load_script_messages(catalogues.get_language(self.locale)),
             public_url=self.public_url,
             words=words,
             **values,
