@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from contextvars import copy_context
 from typing import Any, ClassVar, Literal, overload
 from urllib.parse import quote, urlsplit
 
@@ -253,9 +254,9 @@ class ConsoleHandler(GateHandler):
         return check_next(self.get_argument("next", HOME))
 
     async def run_database(self, function: Any, *arguments: Any, **named: Any) -> Any:
-        """Return the result of a function that uses the database. Raises Unavailable."""
+        """Return the result of a function that uses the database, with the language of the page. Raises Unavailable."""
         try:
-            return await self.services.database.run(function, *arguments, **named)
+            return await self.services.database.run(copy_context().run, function, *arguments, **named)
         except DatabaseError as error:
             raise Unavailable(translate("The database cannot be used now. Try again later.")) from error
 
@@ -264,7 +265,7 @@ class ConsoleHandler(GateHandler):
         delay no other work.
         """
         try:
-            return await self.services.accounts.run(function, *arguments, **named)
+            return await self.services.accounts.run(copy_context().run, function, *arguments, **named)
         except DatabaseError as error:
             raise Unavailable(translate("The database cannot be used now. Try again later.")) from error
 

@@ -139,6 +139,7 @@ class ProviderFormPage(AdminHandler):
             status=status,
             form=form,
             offers=offers,
+            vendors=[("", translate("Choose a vendor")), *((offer.id, offer.vendor.title) for offer in offers)],
             addresses={offer.id: (offer.vendor.name, offer.vendor.base_url) for offer in offers},
             review=review,
             lines=split_diff(review.diff) if review else [],
