@@ -30,6 +30,7 @@ from tornado_gate.server.console.languages import catalogues
 from tornado_gate.server.console.languages.catalogues import mark, translate
 from tornado_gate.server.console.languages.loader import get_template
 from tornado_gate.server.console.languages.scripts import load_script_messages
+from tornado_gate.server.console.vocabulary import name_word
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import find_request_origin
 from tornado_gate.server.services import Services
@@ -313,6 +314,7 @@ class ConsoleHandler(GateHandler):
             script_messages=load_script_messages(catalogues.get_language(self.locale)),
             public_url=self.public_url,
             words=words,
+            name_word=name_word,
             **values,
         )
 

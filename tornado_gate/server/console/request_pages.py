@@ -30,7 +30,7 @@ from tornado_gate.server.console.base import Access, ConsoleHandler
 from tornado_gate.server.console.languages.catalogues import mark, translate
 from tornado_gate.server.console.reasons import find_reason
 from tornado_gate.server.console.request_query import REFRESH_SECONDS, REQUESTS, ROWS, RequestsView, parse_requests_view
-from tornado_gate.server.console.vocabulary import describe_order, name_value, name_word
+from tornado_gate.server.console.vocabulary import name_value, name_word, translate_phrases
 from tornado_gate.types import Caller
 
 _REQUEST_ID = r"([A-Za-z0-9_.:\-]{1,128})"
@@ -231,7 +231,7 @@ class RequestPage(RequestHandler):
             owner=names.get(row.user, row.user),
             team=next((f"{team.organisation_name} / {team.name}" for team in teams if team.id == row.team), row.team),
             choice=choice,
-            describe_order=describe_order,
+            translate_phrases=translate_phrases,
             describe_bound=describe_bound,
             refusal=refusal,
             refusal_reason=find_reason(refused) if refused else None,
@@ -300,7 +300,7 @@ def list_columns(row: RequestRow) -> dict[str, list[tuple[str, str]]]:
         title: [(_describe_column(name), format_value(name, values[name])) for name in names if name in values]
         for title, names in {**_GROUPS, mark("Other"): tuple(rest)}.items()
     }
-    groups["Caller"] += [(name, str(value)) for name, value in row.attribution.items()]
+    groups["Caller"] += [(translate(name, "word"), str(value)) for name, value in row.attribution.items()]
     return {translate(title): columns for title, columns in groups.items() if columns}
 
 

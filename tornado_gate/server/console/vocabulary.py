@@ -46,7 +46,8 @@ COLUMNS: Final = (
     *(mark("tokens per day", "word"), mark("tokens per month", "word")),
 )
 """Names of the members of objects: columns of the ledger, details of audited actions, limits."""
-ORDER: Final = (
+PHRASES: Final = (
+    mark("Another vendor, by the plugin "),
     mark("the first target whose circuit is closed and of which a key is not at rest"),
     mark("those that keep what the request names or has signatures of first"),
     mark("in the order of the conversation (cache affinity by "),
@@ -57,7 +58,7 @@ ORDER: Final = (
     mark("then fallback models"),
     mark("every circuit is open: the target that is due first, one request at a time"),
 )
-"""Parts of the explanation why a target comes first."""
+"""Parts of sentences: the title of a vendor, and why a target comes first."""
 REFUSALS: Final = (
     mark("This gateway has no identity provider."),
     mark("This sign-in has expired, or was begun in another browser. Begin again."),
@@ -79,8 +80,8 @@ def name_value(name: str, value: Any) -> str:
     return translate(str(value), "word") if name in _NAMED else str(value)
 
 
-def describe_order(why: str) -> str:
-    """Return an explanation of `pipeline.explain` in the language of the page."""
-    for part in ORDER:
-        why = why.replace(part, translate(part))
-    return why
+def translate_phrases(text: str) -> str:
+    """Return a text of another package with the known phrases in the language of the page."""
+    for phrase in PHRASES:
+        text = text.replace(phrase, translate(phrase))
+    return text

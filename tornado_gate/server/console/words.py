@@ -13,7 +13,6 @@ from decimal import Decimal
 
 from tornado_gate.ledger.rows import NANO_DOLLARS, UsageRow
 from tornado_gate.server.console.languages.catalogues import mark, translate
-from tornado_gate.server.console.vocabulary import name_word
 
 _UNITS = ((86400, mark("day", "count")), (3600, mark("hour", "count")), (60, mark("minute", "count")))
 _BROWSERS = (
