@@ -72,6 +72,7 @@ def test_a_page_has_no_english_text(console: Console, examples: dict[str, str], 
 
 @pytest.mark.qa
 def test_the_playground_speaks_the_language(console: Console) -> None:
+    console.open_as_first()  # makes the account, by the English form
     page = console.open_as_first("/console/playground", locale=LANGUAGE)
 
     page.get_by_role("textbox", name="消息").fill("say hello")
