@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,19 +74,19 @@ def select(requests: list[RecordedRequest], path: str) -> list[RecordedRequest]:
 
 
 class Receiver:
-    """The events that have arrived, which are counted from the first one on."""
+    """The requests that have arrived, read path by path: sinks get their messages at the same time, in no certain order."""
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
-        self._read = 0
+        self._read: Counter[str] = Counter()
 
     def wait_for(self, path: str) -> RecordedRequest:
         """Return the next request to this path."""
-        while True:
-            requests = self._upstream.wait_for_requests(self._read + 1, 20)
-            self._read += 1
-            if requests[self._read - 1].path.startswith(path):
-                return requests[self._read - 1]
+        requests = self._upstream.requests
+        while len(found := select(requests, path)) <= self._read[path]:
+            requests = self._upstream.wait_for_requests(len(requests) + 1, 20)
+        self._read[path] += 1
+        return found[self._read[path] - 1]
 
     def wait_for_event(self) -> dict[str, Any]:
         event: dict[str, Any] = self.wait_for("/hook").json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -12,6 +13,7 @@ from babel.messages.pofile import read_po, write_po
 
 from tests.languages.extraction import extract_messages
 from tornado_gate.server.console.languages.catalogues import DOMAIN, ENGLISH, FOLDER, LANGUAGES
+from tornado_gate.server.console.languages.scripts import CONTEXT, FILE
 
 _WIDTH = 120
 _DATE = datetime(2026, 11, 28, tzinfo=UTC)
@@ -25,6 +27,10 @@ def list_languages() -> list[str]:
 
 def locate_catalogue(language: str) -> Path:
     return FOLDER / language / "LC_MESSAGES" / f"{DOMAIN}.po"
+
+
+def locate_script_messages(language: str) -> Path:
+    return FOLDER / language / FILE
 
 
 def read_catalogue(language: str) -> Catalog:
@@ -64,6 +70,16 @@ def make_compiled(catalogue: Catalog) -> bytes:
     stream = BytesIO()
     write_mo(stream, compiled)
     return stream.getvalue()
+
+
+def make_script_messages(catalogue: Catalog) -> bytes:
+    """Return the translations of the scripts' messages as JSON."""
+    messages = {
+        str(message.id): message.string
+        for message in catalogue
+        if message.context == CONTEXT and message.string and not message.fuzzy
+    }
+    return json.dumps(messages, ensure_ascii=False, indent=0).encode() + b"\n"
 
 
 def _make_empty(language: str) -> Catalog:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tornado_gate.server.console import languages
 from tornado_gate.server.console.languages.expressions import walk_results
+from tornado_gate.server.console.languages.scripts import CONTEXT
 from tornado_gate.server.console.languages.template_text import Message, find_messages
 
 CONSOLE = Path(languages.__file__).parent.parent
@@ -36,7 +37,7 @@ def _read_messages(path: Path) -> Iterator[Message]:
         yield from _find_in_code(path.read_text(encoding="utf-8"))
     elif path.suffix == ".js":
         for match in _SCRIPT_CALL.finditer(path.read_text(encoding="utf-8")):
-            yield Message(ast.literal_eval(f'"{match[1]}"'), "script")
+            yield Message(ast.literal_eval(f'"{match[1]}"'), CONTEXT)
 
 
 def _find_in_code(source: str) -> Iterator[Message]:

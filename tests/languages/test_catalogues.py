@@ -9,7 +9,9 @@ import pytest
 from tests.languages.catalogue import (
     list_languages,
     locate_catalogue,
+    locate_script_messages,
     make_compiled,
+    make_script_messages,
     make_updated,
     read_catalogue,
     write_catalogue,
@@ -25,6 +27,7 @@ def test_the_catalogue_has_the_messages_of_the_code(language: str) -> None:
 
     assert path.read_bytes() == write_catalogue(make_updated(language)), REMEDY
     assert path.with_suffix(".mo").read_bytes() == make_compiled(read_catalogue(language)), REMEDY
+    assert locate_script_messages(language).read_bytes() == make_script_messages(read_catalogue(language)), REMEDY
 
 
 @pytest.mark.parametrize("language", list_languages())

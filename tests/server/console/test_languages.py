@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.admin_console import AdminConsole, serve_console
+from tornado_gate.server.console.languages import scripts
 
 CHINESE = "zh-CN,zh;q=0.9,en;q=0.8"
 
@@ -67,3 +71,24 @@ def test_requests_of_different_languages_do_not_mix(console: AdminConsole) -> No
 def test_errors_are_translated(console: AdminConsole) -> None:
     missing = console.send("GET", "/console/nothing", Accept_Language=CHINESE)
     assert (missing.code, "控制台没有此页面" in missing.body.decode()) == (404, True)
+
+
+def test_scripts_get_the_texts_of_another_language_only(console: AdminConsole) -> None:
+    assert 'id="messages"' not in read_page(console, Accept_Language="en")
+
+    page = read_page(console, Accept_Language=CHINESE)
+
+    block = re.search(r'<script type="application/json" id="messages">(.*?)</script>', page)
+    assert block is not None
+    assert json.loads(block[1])["Times in UTC"] == "以 UTC 显示时间"
+
+
+def test_a_text_cannot_end_the_block_of_the_scripts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(scripts, "FOLDER", tmp_path)
+    (tmp_path / "xx" / "LC_MESSAGES").mkdir(parents=True)
+    (tmp_path / "xx" / scripts.FILE).write_text(json.dumps({"a": "</script><!--&"}))
+
+    block = scripts.load_script_messages("xx")
+
+    assert not set("<>&") & set(block)
+    assert json.loads(block) == {"a": "</script><!--&"}

@@ -12,6 +12,7 @@ from tornado_gate.accounts.names import MOST_CHOICES, find_id, list_choices
 from tornado_gate.errors import NotFound
 from tornado_gate.server.console.base import Access, ConsoleHandler
 from tornado_gate.server.console.forms import Form
+from tornado_gate.server.console.vocabulary import name_word
 
 ID = r"([A-Za-z0-9_-]{1,60})"
 """The pattern of an id of accounts in a path."""
@@ -59,11 +60,16 @@ class AdminHandler(ConsoleHandler):
     async def list_choices(self, *kinds: str) -> dict[str, list[tuple[str, str]]]:
         """Return (value, label) of the keys, users and teams that a form suggests, by kind."""
         choices: dict[str, list[tuple[str, str]]] = {
-            kind: await self.run_database(list_choices, self.services.database, kind) for kind in kinds
+            kind: [
+                (value, name_word(kind) + label.removeprefix(kind))
+                for value, label in await self.run_database(list_choices, self.services.database, kind)
+            ]
+            for kind in kinds
         }
         if "key" in choices:
             keys = self.snapshot.config.keys[:MOST_CHOICES]
-            choices["key"] += [(f"{CONF_KEY}{key.name}", "key of the configuration") for key in keys]
+            label = name_word("key of the configuration")
+            choices["key"] += [(f"{CONF_KEY}{key.name}", label) for key in keys]
         return choices
 
     async def name_users(self, identities: Collection[str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.server.console.languages.catalogues import mark, translate
+from tornado_gate.server.console.vocabulary import name_value, name_word
 from tornado_gate.server.console.words import format_time
 
 ACTIONS: Final[Mapping[str, str]] = {
@@ -67,7 +68,7 @@ def describe_action(action: str) -> str:
 
 def describe_detail(detail: Mapping[str, Any]) -> str:
     """Return the detail of an event: ``role: member, before: administrator``."""
-    return ", ".join(f"{name.replace('_', ' ')}: {_describe_member(name, value)}" for name, value in detail.items())
+    return ", ".join(f"{name_word(name)}: {_describe_member(name, value)}" for name, value in detail.items())
 
 
 def _describe_member(name: str, value: Any) -> str:
@@ -76,15 +77,15 @@ def _describe_member(name: str, value: Any) -> str:
         return format_time(value)
     if name in _ALL_IF_EMPTY and value in ([], (), None):
         return translate("all")
-    return _describe_value(value)
+    return _describe_value(name, value)
 
 
-def _describe_value(value: Any) -> str:
+def _describe_value(name: str, value: Any) -> str:
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{name} {_describe_member(name, member)}" for name, member in value.items())
+        inner = ", ".join(f"{name_word(inner)} {_describe_member(inner, member)}" for inner, member in value.items())
         return f"({inner})" if inner else translate("none")
     if isinstance(value, list | tuple):
         return " ".join(map(str, value)) or translate("none")
     if isinstance(value, bool):
         return translate("yes" if value else "no")
-    return translate("none") if value is None or value == "" else str(value)
+    return translate("none") if value is None or value == "" else name_value(name, value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from contextvars import copy_context
 from typing import Any, ClassVar, Literal, overload
 from urllib.parse import quote, urlsplit
 
@@ -28,6 +29,8 @@ from tornado_gate.server.console.cookies import find_cookie, make_cookie_name, m
 from tornado_gate.server.console.languages import catalogues
 from tornado_gate.server.console.languages.catalogues import mark, translate
 from tornado_gate.server.console.languages.loader import get_template
+from tornado_gate.server.console.languages.scripts import load_script_messages
+from tornado_gate.server.console.vocabulary import name_word
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import find_request_origin
 from tornado_gate.server.services import Services
@@ -252,9 +255,9 @@ class ConsoleHandler(GateHandler):
         return check_next(self.get_argument("next", HOME))
 
     async def run_database(self, function: Any, *arguments: Any, **named: Any) -> Any:
-        """Return the result of a function that uses the database. Raises Unavailable."""
+        """Return the result of a function that uses the database, with the language of the page. Raises Unavailable."""
         try:
-            return await self.services.database.run(function, *arguments, **named)
+            return await self.services.database.run(copy_context().run, function, *arguments, **named)
         except DatabaseError as error:
             raise Unavailable(translate("The database cannot be used now. Try again later.")) from error
 
@@ -263,7 +266,7 @@ class ConsoleHandler(GateHandler):
         delay no other work.
         """
         try:
-            return await self.services.accounts.run(function, *arguments, **named)
+            return await self.services.accounts.run(copy_context().run, function, *arguments, **named)
         except DatabaseError as error:
             raise Unavailable(translate("The database cannot be used now. Try again later.")) from error
 
@@ -308,8 +311,10 @@ class ConsoleHandler(GateHandler):
             language=catalogues.get_language(self.locale),
             language_tag=catalogues.get_language_tag(self.locale),
             languages=catalogues.LANGUAGES,
+            script_messages=load_script_messages(catalogues.get_language(self.locale)),
             public_url=self.public_url,
             words=words,
+            name_word=name_word,
             **values,
         )
 

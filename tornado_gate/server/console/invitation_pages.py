@@ -75,7 +75,7 @@ class InvitationsPage(AdminHandler):
             invitations=invitations,
             names=await self.name_users(people),
             teams={team.id: f"{team.organisation_name} / {team.name}" for team in teams},
-            team_options=[("", "none"), *list_team_options(teams)],
+            team_options=[("", translate("none")), *list_team_options(teams)],
             roles=translate_labels(ROLES),
             lifetimes=translate_labels(LIFETIMES),
             policy=translate(POLICIES[self.snapshot.config.console.signup]),

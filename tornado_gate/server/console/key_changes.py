@@ -59,6 +59,7 @@ class KeyPage(KeyHandler):
             key=key,
             form=form,
             operations=self.list_operations(),
+            roles=translate_labels(key_form.ROLES),
             teams=self._list_teams(key, memberships),
             state=key.get_state(time.time()),
             suspended=suspensions.get(key.id, ""),
@@ -71,7 +72,7 @@ class KeyPage(KeyHandler):
         options = self.list_team_options(memberships)
         known = {identity for identity, _ in options}
         if not key.team and "" not in known:
-            return [("", "none"), *options]  # made before its owner's team had limits
+            return [("", translate("none")), *options]  # made before its owner's team had limits
         return options if not key.team or key.team in known else [*options, (key.team, key.team)]
 
 

@@ -12,8 +12,9 @@ from tornado_gate.accounts.errors import AccountError, check_all
 from tornado_gate.accounts.key_checks import check_fields
 from tornado_gate.accounts.keys import StoredKey
 from tornado_gate.codec.durations import parse_moment
-from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.languages.catalogues import mark, translate
 
+ROLES: Final = (("member", mark("member")), ("administrator", mark("administrator: may use /admin/v1")))
 LIMITS: Final = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
 AMOUNTS: Final = ("usd_per_day", "usd_per_month")
 TOKEN_BUDGETS: Final = ("tokens_per_day", "tokens_per_month")

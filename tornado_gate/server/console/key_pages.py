@@ -19,7 +19,7 @@ from tornado_gate.errors import NotFound
 from tornado_gate.server.console import key_form
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.forms import Form
-from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.languages.catalogues import translate, translate_labels
 from tornado_gate.server.console.paging import PAGE_ROWS, Paging, parse_page
 from tornado_gate.types.value import Value
 from tornado_gate.types.wire import OPERATIONS
@@ -70,7 +70,7 @@ class KeyHandler(ConsoleHandler):
 
     def list_team_options(self, memberships: list[Membership]) -> list[tuple[str, str]]:
         return [
-            *([("", "none")] if find_binding_team(self.user, memberships) is None else ()),
+            *([("", translate("none"))] if find_binding_team(self.user, memberships) is None else ()),
             *(
                 (membership.team.id, f"{membership.team.organisation_name} / {membership.team.name}")
                 for membership in memberships
@@ -105,6 +105,7 @@ class KeyHandler(ConsoleHandler):
             form=form,
             new=new,
             operations=self.list_operations(),
+            roles=translate_labels(key_form.ROLES),
             teams=self.list_team_options(memberships),
             is_filtered=any(query.values()),
             others=others,
@@ -157,7 +158,7 @@ class KeyHandler(ConsoleHandler):
         ]
         if self.user.role == "administrator":
             options.append(("all", translate("of everybody")))
-        return [("", "mine"), *options] if options else []
+        return [("", translate("mine")), *options] if options else []
 
 
 class KeysPage(KeyHandler):

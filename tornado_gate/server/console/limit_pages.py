@@ -19,14 +19,13 @@ from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.bound_bars import read_bars
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.vocabulary import name_word
 from tornado_gate.server.services import Services
 
 PAGE = "/console/limits"
 MAX_BARS = 50
 """The number of temporary limits whose subjects have bars."""
 FIELDS = ("kind", "subject", "bound", "value", "factor", "until")
-KINDS = tuple((kind, kind) for kind in SUBJECT_KINDS)
-BOUND_CHOICES = tuple((name, name.replace("_", " ").replace("usd", "US dollars")) for name in BOUNDS)
 
 
 class LimitsPage(AdminHandler):
@@ -50,20 +49,19 @@ class LimitsPage(AdminHandler):
     async def _show_list(self, form: Form, status: int = 200) -> None:
         overrides: list[Override] = await self.run_database(self.services.accounts.limit_overrides.list_all)
         config, choices = self.snapshot.config, await self.list_choices("key", "user", "team")
-        choices["model"] = [(name, "model") for name in list(config.models)[:MOST_CHOICES]]
-        choices["provider"] = [(name, "provider") for name in list(config.providers)[:MOST_CHOICES]]
+        choices["model"] = [(name, name_word("model")) for name in list(config.models)[:MOST_CHOICES]]
+        choices["provider"] = [(name, name_word("provider")) for name in list(config.providers)[:MOST_CHOICES]]
         self.render_page(
             "limits.html",
             title=translate("Temporary limits"),
             status=status,
             form=form,
             overrides=overrides,
-            bounds=BOUND_CHOICES,
-            words_of_bounds=dict(BOUND_CHOICES),
+            bounds=[(name, name_word(name)) for name in BOUNDS],
             names=await self.name_users({override.created_by for override in overrides}),
             subjects=await self._name_subjects(overrides),
             choices={"subject": [choice for items in choices.values() for choice in items]},
-            kinds=KINDS,
+            kinds=[(kind, name_word(kind)) for kind in SUBJECT_KINDS],
             now=time.time(),
             bars=await read_bars(
                 self.gate,

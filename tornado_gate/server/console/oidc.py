@@ -14,6 +14,7 @@ from tornado_gate.accounts.oidc import ATTEMPT_SECONDS, Attempt, OidcError, chec
 from tornado_gate.accounts.throttle import ADDRESS_ATTEMPTS, find_network, make_bound
 from tornado_gate.errors import RequestError
 from tornado_gate.server.console.base import LOGIN, SESSION_COOKIE, ConsoleHandler, check_next
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.sign_in_pages import OIDC_START, SIGN_UP, PublicPage
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class OidcPage(PublicPage):
         """Show the sign-in page with the reason. The log has the technical reason, without secrets."""
         reason = error.reason if isinstance(error, OidcError) else error.code
         log.warning("sign-in with the identity provider failed: %s", reason)
-        self.flash(error.message, "warning")
+        self.flash(translate(error.message), "warning")
         self.redirect(SIGN_UP if error.code == "setup_token_needed" else LOGIN, status=303)
 
 
@@ -96,7 +97,7 @@ class OidcCallbackPage(OidcPage):
         try:
             attempt = check_state(self._read_attempt(), parameters)
         except OidcError as error:
-            raise RequestError(error.message, code="oidc_state") from error
+            raise RequestError(translate(error.message), code="oidc_state") from error
         self.drop_cookie(COOKIE)
         return attempt
 

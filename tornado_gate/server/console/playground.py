@@ -15,15 +15,15 @@ from tornado_gate.accounts.session_keys import create_session_key
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.console.base import ConsoleHandler
-from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.languages.catalogues import mark, translate
 from tornado_gate.types import Caller
 
 TABS = (
-    ("chat", "Chat"),
-    ("images", "Images"),
-    ("speech", "Speech"),
-    ("videos", "Video"),
-    ("realtime", "Realtime"),
+    ("chat", mark("Chat")),
+    ("images", mark("Images")),
+    ("speech", mark("Speech")),
+    ("videos", mark("Video")),
+    ("realtime", mark("Realtime")),
 )
 """Operations with a tab, and the tab's label."""
 
@@ -61,7 +61,7 @@ class PlaygroundHandler(ConsoleHandler):
         self.render_page(
             "playground.html",
             title=translate("Playground"),
-            tabs=[(name, label) for name, label in TABS if name in models],
+            tabs=[(name, translate(label)) for name, label in TABS if name in models],
             models=json.dumps(models),
         )
 

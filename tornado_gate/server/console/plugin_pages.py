@@ -14,6 +14,7 @@ from tornado_gate.server.configuration_changes import record_change, run_check
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.vocabulary import name_word
 from tornado_gate.server.process.conf_change import ChangeRefused, Review, apply_plugin, review_plugin
 
 PLUGINS = "/console/plugins"
@@ -74,7 +75,7 @@ class SwitchPage(AdminHandler):
         rest = "" if is_applied else translate(" The gateway reads the file within seconds; then reload this page.")
         self.flash(
             translate("{name} is switched {off} in {file}.{rest}").format(
-                name=name, off="on" if on else "off", file=review.file, rest=rest
+                name=name, off=name_word("on" if on else "off"), file=review.file, rest=rest
             )
         )
         self.redirect(PLUGINS, status=303)
@@ -86,7 +87,7 @@ class SwitchPage(AdminHandler):
         return switch == "true"
 
     def _show_review(self, plugin: str, review: Review, *, on: bool, error: str = "", status: int = 200) -> None:
-        title = translate("Switch {plugin} {off}").format(plugin=plugin, off="on" if on else "off")
+        title = translate("Switch {plugin} {off}").format(plugin=plugin, off=name_word("on" if on else "off"))
         lines = split_diff(review.diff)
         self.render_page(
             "plugin_switch.html",

@@ -36,6 +36,7 @@ from tornado_gate.server.console.provider_form import (
     make_entry,
 )
 from tornado_gate.server.console.provider_removal import PROVIDERS, UNDO, RemoveProviderPage, UndoPage
+from tornado_gate.server.console.vocabulary import translate_phrases
 from tornado_gate.server.process.conf_change import Review, read_current, review_change
 
 ADD = "/console/providers/new"
@@ -139,6 +140,10 @@ class ProviderFormPage(AdminHandler):
             status=status,
             form=form,
             offers=offers,
+            vendors=[
+                ("", translate("Choose a vendor")),
+                *((offer.id, translate_phrases(offer.vendor.title)) for offer in offers),
+            ],
             addresses={offer.id: (offer.vendor.name, offer.vendor.base_url) for offer in offers},
             review=review,
             lines=split_diff(review.diff) if review else [],

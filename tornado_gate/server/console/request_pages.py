@@ -5,7 +5,7 @@ the choice of its target now.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
@@ -27,9 +27,10 @@ from tornado_gate.server.admin.csv_cells import render_csv, render_csv_rows
 from tornado_gate.server.console import words
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import Access, ConsoleHandler
-from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.languages.catalogues import mark, translate
 from tornado_gate.server.console.reasons import find_reason
 from tornado_gate.server.console.request_query import REFRESH_SECONDS, REQUESTS, ROWS, RequestsView, parse_requests_view
+from tornado_gate.server.console.vocabulary import name_value, name_word, translate_phrases
 from tornado_gate.types import Caller
 
 _REQUEST_ID = r"([A-Za-z0-9_.:\-]{1,128})"
@@ -230,6 +231,8 @@ class RequestPage(RequestHandler):
             owner=names.get(row.user, row.user),
             team=next((f"{team.organisation_name} / {team.name}" for team in teams if team.id == row.team), row.team),
             choice=choice,
+            translate_phrases=translate_phrases,
+            describe_bound=describe_bound,
             refusal=refusal,
             refusal_reason=find_reason(refused) if refused else None,
         )
@@ -271,14 +274,14 @@ class ExplainPage(RequestPage):
 
 
 _GROUPS = {
-    "Tokens": (
+    mark("Tokens"): (
         "input_tokens", "cached_input_tokens", "cache_write_tokens", "cache_write_1h_tokens", "output_tokens",
         "reasoning_tokens", "audio_input_tokens", "audio_output_tokens", "image_tokens", "image_output_tokens",
     ),
-    "Details": (
+    mark("Details"): (
         "operation", "format", "upstream_model", "provider", "plugin", "outcome", "attempts", "first_byte_ms", "total_ms",
     ),
-    "Caller": ("key_name", "key", "account", "tags", "end_user"),
+    mark("Caller"): ("key_name", "key", "account", "tags", "end_user"),
 }  # fmt: skip
 _SHOWN_ELSEWHERE = frozenset(
     (
@@ -295,16 +298,14 @@ def list_columns(row: RequestRow) -> dict[str, list[tuple[str, str]]]:
     rest = [name for name in values if name not in grouped and name not in _SHOWN_ELSEWHERE]
     groups = {
         title: [(_describe_column(name), format_value(name, values[name])) for name in names if name in values]
-        for title, names in {**_GROUPS, "Other": tuple(rest)}.items()
+        for title, names in {**_GROUPS, mark("Other"): tuple(rest)}.items()
     }
-    groups["Caller"] += [(name, str(value)) for name, value in row.attribution.items()]
-    return {title: columns for title, columns in groups.items() if columns}
+    groups["Caller"] += [(translate(name, "word"), str(value)) for name, value in row.attribution.items()]
+    return {translate(title): columns for title, columns in groups.items() if columns}
 
 
 def _describe_column(name: str) -> str:
-    return {"first_byte_ms": translate("first byte"), "total_ms": translate("whole request")}.get(
-        name, name.replace("_", " ")
-    )
+    return {"first_byte_ms": translate("first byte"), "total_ms": translate("whole request")}.get(name, name_word(name))
 
 
 def format_value(name: str, value: Any) -> str:
@@ -314,10 +315,17 @@ def format_value(name: str, value: Any) -> str:
     if name.endswith("_ms"):
         return f"{value:,.0f} ms"
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return translate("yes" if value else "no")
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
-    return f"{value:,.15g}" if isinstance(value, int | float) else words.shorten(str(value), 500)
+    return f"{value:,.15g}" if isinstance(value, int | float) else words.shorten(name_value(name, value), 500)
+
+
+def describe_bound(item: Mapping[str, Any]) -> str:
+    """Return what is left of a limit, from an explanation."""
+    bound, subject = name_word(item["bound"]), f"{name_word(item['subject'])} {item['name']}".strip()
+    text = translate("{bound} of the {subject}: {left} left of {limit}")
+    return text.format(bound=bound, subject=subject, left=item["left"], limit=item["limit"])
 
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [

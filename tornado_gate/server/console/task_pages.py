@@ -9,7 +9,7 @@ from tornado_gate.accounts.names import find_names
 from tornado_gate.errors import InvalidField
 from tornado_gate.server.admin.views import TaskView, describe_task
 from tornado_gate.server.console.base import ConsoleHandler
-from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.service import ENDED_STATUSES
 from tornado_gate.types import TaskStatus
@@ -18,7 +18,12 @@ from tornado_gate.types.value import Value
 TASKS = "/console/tasks"
 PAGE_TASKS = 25
 STATUSES: tuple[str, ...] = get_args(TaskStatus)
-STATUS_WORDS = {"queued": "waiting", "pending": "running", "completed": "completed", "failed": "failed"}
+STATUS_WORDS = {
+    "queued": mark("waiting"),
+    "pending": mark("running"),
+    "completed": mark("completed"),
+    "failed": mark("failed"),
+}
 STATUS_BADGES = {"queued": "", "pending": "warn", "completed": "good", "failed": "bad"}
 
 
@@ -55,8 +60,8 @@ class TasksPage(ConsoleHandler):
             tasks=tasks,
             owner=owner,
             chosen=status,
-            statuses=[(name, STATUS_WORDS[name]) for name in STATUSES],
-            status_words=STATUS_WORDS,
+            statuses=translate_labels(STATUS_WORDS.items()),
+            status_words=dict(translate_labels(STATUS_WORDS.items())),
             badges=STATUS_BADGES,
             after=after,
             next=next_after,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.types.value import Value
 
 WIDTH: Final = 720
@@ -182,7 +183,7 @@ def _draw_parts(measured: Measurements, scale: _Scale, *, is_dashed: bool) -> li
                 x, y = points[0]
                 points = [(x - scale.step * 0.3, y), (x + scale.step * 0.3, y)]
             text = " ".join(f"{x:.1f},{y:g}" for x, y in points)
-            kind = "95 % are faster" if is_dashed else "median"
+            kind = translate("95 % are faster" if is_dashed else "median")
             curves.append(Curve(text, colour, f"{name}, {kind}", is_dashed))
             points = []
     return curves

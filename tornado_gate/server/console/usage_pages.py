@@ -22,6 +22,7 @@ from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
 from tornado_gate.server.console.latency_charts import draw_times, list_rows
 from tornado_gate.server.console.usage_query import FIELDS, METRICS, RANGES, UsageView, parse_view
+from tornado_gate.server.console.vocabulary import name_word
 from tornado_gate.server.console.words import format_usd
 from tornado_gate.server.services import Services
 from tornado_gate.types.value import Value, replace
@@ -166,7 +167,7 @@ class UsagePage(UsageHandler):
             start=view.start,
             bar_seconds=view.bar_seconds,
             title=translate("{metric} by {group} and {bar}").format(
-                metric=METRICS[view.metric], group=view.groups[view.group], bar=view.bar_name
+                metric=translate(METRICS[view.metric]), group=name_word(view.group), bar=name_word(view.bar_name)
             ),
             summary=translate("{shown} in all from {first} to {last} (UTC). The table below has the numbers.").format(
                 shown=shown, first=view.first, last=view.last
@@ -280,7 +281,7 @@ def name_group(group: str, value: str) -> str:
             "user": translate("no user"),
             "model": translate("no model"),
             "end_user": translate("no end user"),
-        }.get(group, "none")
+        }.get(group) or translate("none")
     return value.removeprefix("conf:") + " (conf)" if value.startswith("conf:") else value
 
 

@@ -19,7 +19,12 @@ HOUR: Final = 3600
 DAY: Final = 86400
 RANGES: Final = {"24h": mark("24 hours"), "7d": mark("7 days"), "30d": mark("30 days"), "custom": mark("other days")}
 _DAYS: Final = {"24h": 1, "7d": 7, "30d": 30}
-METRICS: Final = {"requests": "Requests", "tokens": "Tokens", "errors": "Errors", "cost": "Cost"}
+METRICS: Final = {
+    "requests": mark("Requests"),
+    "tokens": mark("Tokens"),
+    "errors": mark("Errors"),
+    "cost": mark("Cost"),
+}
 GROUPS: Final = {
     "model": "model",
     "key": "key",
@@ -127,12 +132,12 @@ def parse_view(
 def list_whose(user: User, memberships: Sequence[Membership]) -> list[tuple[str, str]]:
     """Return the choices of `whose` for the visitor, the default first."""
     teams = [
-        (membership.team.id, f"team {membership.team.name}")
+        (membership.team.id, translate("team {name}").format(name=membership.team.name))
         for membership in memberships
         if membership.role == "administrator"
     ]
-    everybody = [("all", "everybody")] if user.role == "administrator" else []
-    return [*everybody, ("me", "me"), *teams]
+    everybody = [("all", translate("everybody"))] if user.role == "administrator" else []
+    return [*everybody, ("me", translate("me")), *teams]
 
 
 def _choose_known(text: str, known: Mapping[str, str], default: str) -> str:

@@ -1,13 +1,21 @@
 // Small helpers that every page uses. Pages work without them, except the playground.
 "use strict";
 
+// The layout has the messages of scripts in the page's language, unless that is English.
+const MESSAGES = JSON.parse(document.getElementById("messages")?.textContent ?? "{}");
+
+/** A text in the language of the page, with `values` in place of its {names}. Modules call this function too. */
+function translate(text, values = {}) {
+  return (MESSAGES[text] ?? text).replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+}
+
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", async () => {
     const source = document.getElementById(button.dataset.copy);
     const done = await copyText(source.value ?? source.textContent, source);
     const label = button.dataset.label ??= button.textContent;
-    button.textContent = done ? "Copied" : "Press Ctrl+C";
-    announce(done ? "Copied." : "The text is selected: press Ctrl+C.");
+    button.textContent = done ? translate("Copied") : translate("Press Ctrl+C");
+    announce(done ? translate("Copied.") : translate("The text is selected: press Ctrl+C."));
     setTimeout(() => { button.textContent = label; }, 2000);
   });
 }
@@ -70,7 +78,7 @@ if (document.querySelector("time[datetime]") && new Date().getTimezoneOffset()) 
   const button = document.createElement("button");
   button.type = "button";
   button.className = "plain small";
-  button.textContent = "Times in UTC";
+  button.textContent = translate("Times in UTC");
   button.setAttribute("aria-pressed", String(showsUtc));
   button.addEventListener("click", () => {
     showsUtc = !showsUtc;
@@ -129,7 +137,8 @@ restoreDraft();
 // The theme: light, dark, or as the system has it.
 const themes = document.createElement("select");
 themes.id = "theme";
-for (const [value, label] of [["system", "As the system"], ["light", "Light"], ["dark", "Dark"]]) {
+const themeNames = [["system", translate("As the system")], ["light", translate("Light")], ["dark", translate("Dark")]];
+for (const [value, label] of themeNames) {
   themes.append(new Option(label, value));
 }
 themes.value = readTheme();
@@ -142,7 +151,7 @@ themes.addEventListener("change", () => {
 const themeForm = document.createElement("form");
 const themeLabel = document.createElement("label");
 themeLabel.htmlFor = themes.id;
-themeLabel.textContent = "Theme";
+themeLabel.textContent = translate("Theme");
 themeForm.append(themeLabel, themes);
 document.querySelector("footer").append(themeForm);
 
@@ -180,7 +189,7 @@ for (const button of document.querySelectorAll("button[data-confirm]")) {
     const form = document.createElement("form");
     form.method = "dialog";
     form.className = "actions";
-    for (const [value, label] of [["yes", button.textContent.trim()], ["no", "Cancel"]]) {
+    for (const [value, label] of [["yes", button.textContent.trim()], ["no", translate("Cancel")]]) {
       const choice = document.createElement("button");
       choice.value = value;
       choice.textContent = label;

@@ -3,15 +3,15 @@
 const KEY_ADDRESS = "/console/playground/key";
 const SPARE_MILLISECONDS = 60_000;
 const STATUS_WORDS = {
-  400: "The request is not valid",
-  401: "The key is not valid",
-  403: "This is not allowed",
-  404: "Not found",
-  413: "The request is too large",
-  429: "A limit is reached",
-  502: "The provider failed",
-  503: "The service is not available now",
-  504: "The provider did not answer in time",
+  400: translate("The request is not valid"),
+  401: translate("The key is not valid"),
+  403: translate("This is not allowed"),
+  404: translate("Not found"),
+  413: translate("The request is too large"),
+  429: translate("A limit is reached"),
+  502: translate("The provider failed"),
+  503: translate("The service is not available now"),
+  504: translate("The provider did not answer in time"),
 };
 
 /** A failure that a person reads. `body` is that of the answer, `link` and `linkText` say where to go. */
@@ -49,12 +49,12 @@ async function makeKey() {
       redirect: "manual",
     });
   } catch (error) {
-    throw new RequestFailed(`The gateway cannot be reached: ${error.message}`);
+    throw new RequestFailed(translate("The gateway cannot be reached: {reason}", { reason: error.message }));
   }
   if (response.type === "opaqueredirect") {
-    throw new RequestFailed("Your session has ended. Sign in again to go on.", {
+    throw new RequestFailed(translate("Your session has ended. Sign in again to go on."), {
       link: `/console/login?next=${encodeURIComponent(location.pathname)}`,
-      linkText: "Sign in",
+      linkText: translate("Sign in"),
     });
   }
   if (!response.ok) throw await explainResponse(response);
@@ -76,7 +76,7 @@ export async function send(path, options = {}) {
     forgetKey();
     response = await sendOnce(path, options);
     if (response.status !== 401) {
-      showNotice("The key of this page was revoked or had expired. A new key was made, and the request was sent again.");
+      showNotice(translate("The key of this page was revoked or had expired. A new key was made, and the request was sent again."));
     }
   }
   return response;
@@ -89,7 +89,7 @@ async function sendOnce(path, { method = "GET", body, signal } = {}) {
     return await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new RequestFailed(`The gateway cannot be reached: ${error.message}`);
+    throw new RequestFailed(translate("The gateway cannot be reached: {reason}", { reason: error.message }));
   }
 }
 
@@ -109,9 +109,9 @@ export async function explainResponse(response) {
   } catch {
     // A proxy in front of the gateway may answer with a page.
   }
-  const words = STATUS_WORDS[response.status] ?? "The request failed";
+  const words = STATUS_WORDS[response.status] ?? translate("The request failed");
   const wait = response.headers.get("retry-after");
-  const again = wait ? ` Try again in ${wait} s.` : "";
+  const again = wait ? ` ${translate("Try again in {seconds} s.", { seconds: wait })}` : "";
   return new RequestFailed(`${words} (${response.status}). ${message}${again}`, { body: formatJson(text), response });
 }
 

@@ -19,8 +19,8 @@ const EXAMPLE_TOOLS = [
 ];
 const SPOKEN_MILLISECONDS = 2000;
 const FINISH_WORDS = {
-  length: "The answer was cut off: the maximum of tokens is reached.",
-  content_filter: "The provider ended the answer: its content filter.",
+  length: translate("The answer was cut off: the maximum of tokens is reached."),
+  content_filter: translate("The provider ended the answer: its content filter."),
 };
 
 let messages = [];
@@ -44,14 +44,14 @@ export function startChat(panel) {
     find("chat-form").requestSubmit();
   });
   const others = [...find("chat-model").options].map(({ value, text }) => new Option(text, value));
-  find("chat-other").replaceChildren(new Option("none", ""), ...others);
+  find("chat-other").replaceChildren(new Option(translate("none"), ""), ...others);
   history = new History(showConversation);
   find("chat-stop").addEventListener("click", () => running?.abort());
   find("chat-new").addEventListener("click", () => {
     running?.abort();
     messages = [];
     conversation = "";
-    find("chat-log").replaceChildren(make("p", { class: "empty" }, "A new conversation. Write a message and press Send."));
+    find("chat-log").replaceChildren(make("p", { class: "empty" }, translate("A new conversation. Write a message and press Send.")));
     find("chat-input").focus();
   });
 }
@@ -176,7 +176,7 @@ async function ask(body, view, report) {
     if (error.response) report.setAnswer(error.response);
     if (error.body) report.addEvent(error.body);
     if (error.name !== "AbortError") throw error;
-    view.addNote("Stopped.");
+    view.addNote(translate("Stopped."));
   } finally {
     report.finish();
     view.end();
@@ -187,7 +187,10 @@ function takeEvent(view, data) {
   view.report.addEvent(data);
   if (data === "[DONE]") return;
   const event = JSON.parse(data);
-  if (event.error) throw new RequestFailed(`The answer broke off. ${event.error.message}`, { body: JSON.stringify(event, null, 2) });
+  if (event.error) {
+    const body = JSON.stringify(event, null, 2);
+    throw new RequestFailed(`${translate("The answer broke off.")} ${event.error.message}`, { body });
+  }
   view.report.setUsage(event.usage);
   for (const choice of event.choices ?? []) {
     view.add(choice.delta ?? {}, choice.index);
@@ -217,15 +220,16 @@ function append(element) {
 }
 
 function makeTurn(name, ...children) {
-  return make("article", { class: `turn ${name ? "assistant" : "user"}`, "aria-label": name ? "Answer" : "You" },
-    make("h2", {}, name || "You"), ...children);
+  const label = name ? translate("Answer") : translate("You");
+  return make("article", { class: `turn ${name ? "assistant" : "user"}`, "aria-label": label },
+    make("h2", {}, name || label), ...children);
 }
 
 function showUserMessage({ content }) {
   const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
   const shown = parts.map((part) => part.type === "text"
     ? make("p", { class: "text" }, part.text)
-    : make("img", { src: part.image_url.url, alt: "Attached image" }));
+    : make("img", { src: part.image_url.url, alt: translate("Attached image") }));
   append(makeTurn("", ...shown));
 }
 
@@ -239,9 +243,11 @@ class AnswerView {
     this.unspoken = "";
     this.lastSpoken = performance.now();
     this.reasoningText = make("p", { class: "text" });
-    this.reasoningBox = make("details", { class: "reasoning", hidden: true }, make("summary", {}, "Reasoning"), this.reasoningText);
+    const summary = make("summary", {}, translate("Reasoning"));
+    this.reasoningBox = make("details", { class: "reasoning", hidden: true }, summary, this.reasoningText);
     this.text = make("p", { class: "text answer" });
-    this.working = make("p", { class: "quiet working" }, make("progress", { "aria-label": "Work" }), " The model works …");
+    this.working = make("p", { class: "quiet working" },
+      make("progress", { "aria-label": translate("Work") }), ` ${translate("The model works …")}`);
     this.box = makeTurn(model, this.reasoningBox, this.working, this.text);
     if (place) place.append(this.box);
     else append(this.box);
@@ -313,7 +319,8 @@ class AnswerView {
     }
     this.calls = this.calls.filter(Boolean);
     for (const call of this.calls) this.box.append(makeCallForm(call));
-    if (this.calls.length) this.unspoken += ` The model calls ${this.calls.map((call) => call.function.name).join(", ")}. Type the result.`;
+    const names = this.calls.map((call) => call.function.name).join(", ");
+    if (names) this.unspoken += ` ${translate("The model calls {names}. Type the result.", { names })}`;
     this.#speak();
     if (!this.content) this.text.remove();
     if (!this.hasContent && !this.reasoning && this.box.childElementCount <= 2) this.box.remove();
@@ -323,7 +330,7 @@ class AnswerView {
   /** Show a whole message of an earlier time. */
   show({ content, tool_calls: calls }) {
     this.working.remove();
-    const names = (calls ?? []).map((call) => `The model called ${call.function.name}.`).join(" ");
+    const names = (calls ?? []).map((call) => translate("The model called {name}.", { name: call.function.name })).join(" ");
     this.text.replaceWith(make("div", { class: "answer" }, ...renderMarkdown([content, names].filter(Boolean).join("\n\n"))));
   }
 
@@ -335,14 +342,16 @@ class AnswerView {
 }
 
 function makeCallForm(call) {
+  const { name } = call.function;
   const id = `result-${call.id}`;
   const input = make("textarea", { id, rows: 2, class: "code" });
-  const button = make("button", { type: "button" }, "Send result");
+  const button = make("button", { type: "button" }, translate("Send result"));
   button.addEventListener("click", sendInput);
   const form = make("div", { class: "call stack" },
-    make("p", {}, "The model calls ", make("code", {}, call.function.name)),
-    make("pre", { tabIndex: 0, role: "region", "aria-label": `Arguments of ${call.function.name}` }, formatArguments(call.function.arguments)),
-    make("div", {}, make("label", { htmlFor: id }, `Result of ${call.function.name}`), input), make("div", {}, button));
+    make("p", {}, translate("The model calls"), " ", make("code", {}, name)),
+    make("pre", { tabIndex: 0, role: "region", "aria-label": translate("Arguments of {name}", { name }) },
+      formatArguments(call.function.arguments)),
+    make("div", {}, make("label", { htmlFor: id }, translate("Result of {name}", { name })), input), make("div", {}, button));
   form.call = { id: call.id, input, button };
   return form;
 }
@@ -364,7 +373,7 @@ function readResults(calls) {
   return calls.map(({ id, input }) => {
     if (!input.value.trim()) {
       input.focus();
-      throw new Error(`Type what “${input.labels[0].textContent}” is; the model waits for it.`);
+      throw new Error(translate("Type what “{label}” is; the model waits for it.", { label: input.labels[0].textContent }));
     }
     return { role: "tool", tool_call_id: id, content: input.value };
   });

@@ -30,11 +30,13 @@ export function readJson(id, kind) {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw fieldError(id, `“${label}” is not valid JSON: ${error.message}`);
+    throw fieldError(id, translate("“{label}” is not valid JSON: {reason}", { label, reason: error.message }));
   }
   const fits = kind === "list" ? Array.isArray(value) : value !== null && typeof value === "object" && !Array.isArray(value);
-  if (!fits) throw fieldError(id, `“${label}” must be a JSON ${kind}, such as ${kind === "list" ? "[…]" : "{…}"}.`);
-  return value;
+  if (fits) return value;
+  throw fieldError(id, kind === "list"
+    ? translate("“{label}” must be a JSON list, such as {example}.", { label, example: "[…]" })
+    : translate("“{label}” must be a JSON object, such as {example}.", { label, example: "{…}" }));
 }
 
 function fieldError(id, message) {
@@ -53,16 +55,19 @@ export const omitEmpty = (values) => Object.fromEntries(Object.entries(values).f
 export const formatTime = (milliseconds) => `${(milliseconds / 1000).toFixed(2)} s`;
 
 /** A link that saves a file. */
-export const makeDownload = (address, name, label = "Download") =>
+export const makeDownload = (address, name, label = translate("Download")) =>
   make("a", { class: "button plain", href: address, download: name }, label);
 
 /** The data URL of a file. Throws an Error for people if it is too large. */
 export function readDataUrl(file, mostBytes = 8 * 1024 * 1024) {
-  if (file.size > mostBytes) throw new Error(`The file ${file.name} is larger than ${mostBytes / 1048576} MiB.`);
+  const { name } = file;
+  if (file.size > mostBytes) {
+    throw new Error(translate("The file {name} is larger than {size} MiB.", { name, size: mostBytes / 1048576 }));
+  }
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result);
-    reader.onerror = () => reject(new Error(`The file ${file.name} cannot be read.`));
+    reader.onerror = () => reject(new Error(translate("The file {name} cannot be read.", { name })));
     reader.readAsDataURL(file);
   });
 }
@@ -78,7 +83,7 @@ export function makeError(error) {
   const box = make("div", { class: "notice error", role: "alert" }, make("p", {}, error.message));
   if (error.link) box.append(make("p", {}, make("a", { class: "button", href: error.link }, error.linkText)));
   if (error.body) {
-    box.append(make("details", {}, make("summary", {}, "Body of the answer"), make("pre", { tabIndex: 0 }, error.body)));
+    box.append(make("details", {}, make("summary", {}, translate("Body of the answer")), make("pre", { tabIndex: 0 }, error.body)));
   }
   return box;
 }

@@ -25,7 +25,7 @@ function writeAll(list) {
 
 const findTitle = (messages) => {
   const { content } = messages.find(({ role }) => role === "user") ?? { content: "" };
-  const text = typeof content === "string" ? content : content.find(({ type }) => type === "text")?.text ?? "Images";
+  const text = typeof content === "string" ? content : content.find(({ type }) => type === "text")?.text ?? translate("Images");
   return text.length > 60 ? `${text.slice(0, 59)}…` : text;
 };
 
@@ -54,7 +54,7 @@ export class History {
       const title = findTitle(conversation.messages);
       const open = make("button", { type: "button", class: "plain small" }, title);
       open.addEventListener("click", () => this.open(conversation));
-      const drop = make("button", { type: "button", class: "plain small", "aria-label": `Delete ${title}` }, "×");
+      const drop = make("button", { type: "button", class: "plain small", "aria-label": translate("Delete {title}", { title }) }, "×");
       drop.addEventListener("click", () => this.#write(readAll().filter(({ id }) => id !== conversation.id)));
       return make("li", { class: "inline" }, open, drop);
     }));

@@ -17,6 +17,12 @@ const FAMILY_FIELDS = {
     output_format: ["png", "webp", "jpeg"],
   },
 };
+const FIELD_LABELS = {
+  quality: translate("Quality"),
+  style: translate("Style"),
+  background: translate("Background"),
+  output_format: translate("Output format"),
+};
 const ALL_SIZES = [...new Set(Object.values(SIZES).flat())];
 
 export function startImages(panel, models) {
@@ -32,9 +38,8 @@ export function startImages(panel, models) {
 function setFamily(family) {
   find("images-sizes").replaceChildren(...(SIZES[family] ?? ALL_SIZES).map((value) => make("option", { value })));
   const fields = Object.entries(FAMILY_FIELDS[family] ?? {}).map(([name, choices]) => {
-    const options = [make("option", { value: "" }, "default"), ...choices.map((choice) => make("option", {}, choice))];
-    const label = name[0].toUpperCase() + name.slice(1).replace("_", " ");
-    return make("div", {}, make("label", { htmlFor: `images-${name}` }, label),
+    const options = [make("option", { value: "" }, translate("default")), ...choices.map((choice) => make("option", {}, choice))];
+    return make("div", {}, make("label", { htmlFor: `images-${name}` }, FIELD_LABELS[name]),
       make("select", { id: `images-${name}`, name }, ...options));
   });
   find("images-family").replaceChildren(...fields);
@@ -62,7 +67,8 @@ async function showImages(response, report) {
     const address = image.b64_json ? `data:image/${format};base64,${image.b64_json}` : localAddress(image.url);
     const name = `image-${at + 1}.${format}`;
     if (!/^(data:|blob:)/.test(address) && new URL(address, location).origin !== location.origin) {
-      return make("p", {}, make("a", { href: address, rel: "noreferrer" }, `Image ${at + 1}: ${address}`));
+      const label = `${translate("Image {number}", { number: at + 1 })}: ${address}`;
+      return make("p", {}, make("a", { href: address, rel: "noreferrer" }, label));
     }
     const picture = make("img", { src: address, alt: image.revised_prompt ?? find("images-prompt").value });
     await picture.decode();
@@ -91,9 +97,11 @@ async function showSpeech(response, report) {
   report.addEvent(`(${sound.size} bytes of ${sound.type})`);
   const address = URL.createObjectURL(sound);
   const format = find("speech-format").value;
-  const player = make("audio", { controls: true, src: address, "aria-label": "Speech" });
+  const player = make("audio", { controls: true, src: address, "aria-label": translate("Speech") });
   const parts = [player, makeDownload(address, `speech.${format}`)];
-  if (!player.canPlayType(sound.type)) parts.unshift(make("p", {}, `This browser cannot play ${sound.type}. Download the file.`));
+  if (!player.canPlayType(sound.type)) {
+    parts.unshift(make("p", {}, translate("This browser cannot play {type}. Download the file.", { type: sound.type })));
+  }
   return parts;
 }
 
@@ -107,7 +115,8 @@ function startForm(name, report, path, readBody, show) {
     if (button.disabled) return;
     button.disabled = true;
     result.setAttribute("aria-busy", "true");
-    result.prepend(make("p", { class: "quiet" }, make("progress", { "aria-label": "Work" }), " The request is being processed …"));
+    const progress = make("progress", { "aria-label": translate("Work") });
+    result.prepend(make("p", { class: "quiet" }, progress, ` ${translate("The request is being processed …")}`));
     try {
       const body = readBody();
       report.start("POST", path, body);

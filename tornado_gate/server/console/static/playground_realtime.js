@@ -32,8 +32,10 @@ function report(promise) {
 }
 
 function explainMicrophone(error) {
-  if (error.name === "NotAllowedError") return new Error("The browser does not allow the microphone for this page. Allow it, or write.");
-  if (error.name === "NotFoundError") return new Error("There is no microphone. Write a message instead.");
+  if (error.name === "NotAllowedError") {
+    return new Error(translate("The browser does not allow the microphone for this page. Allow it, or write."));
+  }
+  if (error.name === "NotFoundError") return new Error(translate("There is no microphone. Write a message instead."));
   return error;
 }
 
@@ -41,8 +43,8 @@ function openSession() {
   if (!session || session.isOver) {
     session = new Session(find("realtime-model").value);
     const opening = session;
-    setState("Connecting …", true);
-    opening.ready.catch(() => opening.end("No session."));
+    setState(translate("Connecting …"), true);
+    opening.ready.catch(() => opening.end(translate("No session.")));
   }
   return session.ready;
 }
@@ -65,8 +67,8 @@ function append(element) {
 
 function addTurn(who, text) {
   const words = make("p", { class: "text" }, text);
-  append(make("article", { class: `turn ${who}`, "aria-label": who === "user" ? "You" : "Answer" },
-    make("h2", {}, who === "user" ? "You" : "Model"), words));
+  append(make("article", { class: `turn ${who}`, "aria-label": who === "user" ? translate("You") : translate("Answer") },
+    make("h2", {}, who === "user" ? translate("You") : translate("Model")), words));
   return words;
 }
 
@@ -89,12 +91,13 @@ class Session {
     await new Promise((resolve, reject) => {
       this.socket.onmessage = ({ data }) => this.#take(JSON.parse(data), resolve);
       this.socket.onclose = ({ code, reason }) => {
-        reject(new RequestFailed(`The session could not be opened (${code}). ${reason}`));
-        this.end(code === 1000 ? "The session has ended." : `The session has ended (${code}). ${reason}`);
+        reject(new RequestFailed(`${translate("The session could not be opened ({code}).", { code })} ${reason}`));
+        const isUsual = code === 1000;
+        this.end(isUsual ? translate("The session has ended.") : `${translate("The session has ended ({code}).", { code })} ${reason}`);
       };
     });
     this.#send({ type: "session.update", session: this.#readSettings() });
-    setState("The session is open.", true);
+    setState(translate("The session is open."), true);
     return this;
   }
 
@@ -151,7 +154,7 @@ class Session {
         this.loudspeaker.silence();
         break;
       case "input_audio_buffer.committed":
-        addTurn("user", "(spoken)");
+        addTurn("user", translate("(spoken)"));
         break;
       case "conversation.item.input_audio_transcription.completed":
         addTurn("user", event.transcript);
@@ -168,10 +171,12 @@ class Session {
   #finish(response) {
     this.answer = null;
     const usage = response?.usage;
-    const words = usage ? ` ${usage.input_tokens} input and ${usage.output_tokens} output tokens.` : "";
+    const words = usage
+      ? ` ${translate("{input} input and {output} output tokens.", { input: usage.input_tokens, output: usage.output_tokens })}`
+      : "";
     const failure = response?.status_details?.error?.message;
-    if (response?.status === "failed") append(makeError(new Error(`The answer failed. ${failure ?? ""}`)));
-    setState(`The session is open.${words}`, true);
+    if (response?.status === "failed") append(makeError(new Error(`${translate("The answer failed.")} ${failure ?? ""}`)));
+    setState(`${translate("The session is open.")}${words}`, true);
   }
 
   sendText(text) {
@@ -200,7 +205,7 @@ class Session {
     });
     if (this.isOver) await this.#stopMicrophone();
     else {
-      button.textContent = "Stop the microphone";
+      button.textContent = translate("Stop the microphone");
       button.setAttribute("aria-pressed", "true");
     }
   }
@@ -209,7 +214,7 @@ class Session {
     const microphone = this.microphone;
     this.microphone = null;
     const button = find("realtime-microphone");
-    button.textContent = "Start the microphone";
+    button.textContent = translate("Start the microphone");
     button.setAttribute("aria-pressed", "false");
     find("realtime-level").value = 0;
     await microphone?.stop();
@@ -218,7 +223,7 @@ class Session {
   /** Close the connection. */
   close() {
     this.socket?.close(1000);
-    this.end("The session has ended.");
+    this.end(translate("The session has ended."));
   }
 
   /** Free the microphone and the loudspeaker. */
@@ -236,8 +241,8 @@ class Session {
 class RawEvents {
   constructor(panel) {
     this.lines = [];
-    this.text = make("pre", { tabIndex: 0, role: "region", "aria-label": "Events" });
-    this.box = make("details", { class: "card" }, make("summary", {}, "Events"), this.text);
+    this.text = make("pre", { tabIndex: 0, role: "region", "aria-label": translate("Events") });
+    this.box = make("details", { class: "card" }, make("summary", {}, translate("Events")), this.text);
     this.box.addEventListener("toggle", () => this.finish());
     panel.querySelector(".report").append(this.box);
   }

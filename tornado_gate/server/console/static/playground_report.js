@@ -4,19 +4,25 @@ import { LANGUAGES } from "./playground_code.js";
 import { find, formatTime, make } from "./playground_dom.js";
 import { formatJson } from "./playground_api.js";
 
+const STATUS = translate("Status");
+const FIRST_TOKEN = translate("First token");
+const TOTAL_TIME = translate("Total time");
+const INPUT_TOKENS = translate("Input tokens");
+const OUTPUT_TOKENS = translate("Output tokens");
+const COST = translate("Cost (USD)");
 const HEADERS = {
-  "x-gate-cost": "Cost (USD)",
-  "x-gate-provider": "Provider",
-  "x-gate-model": "Model at the provider",
-  "x-gate-attempts": "Attempts",
-  "x-gate-loss": "Dropped fields",
-  "x-gate-estimate": "Estimated",
-  "x-request-id": "Request id",
+  "x-gate-cost": COST,
+  "x-gate-provider": translate("Provider"),
+  "x-gate-model": translate("Model at the provider"),
+  "x-gate-attempts": translate("Attempts"),
+  "x-gate-loss": translate("Dropped fields"),
+  "x-gate-estimate": translate("Estimated"),
+  "x-request-id": translate("Request id"),
 };
 
 const COST_TRIES = 5;
 const COST_WAIT = 700;
-const BRIEF = ["Status", "First token", "Total time", "Input tokens", "Output tokens", "Cost (USD)"];
+const BRIEF = [STATUS, FIRST_TOKEN, TOTAL_TIME, INPUT_TOKENS, OUTPUT_TOKENS, COST];
 
 let number = 0;
 
@@ -25,9 +31,9 @@ export class Report {
   constructor(panel, kind) {
     this.kind = kind;
     this.facts = make("dl", { class: "facts" });
-    this.requestText = this.#makeText("Request");
-    this.answerText = this.#makeText("Answer");
-    this.code = this.#makeText("Program");
+    this.requestText = this.#makeText(translate("Request"));
+    this.answerText = this.#makeText(translate("Answer"));
+    this.code = this.#makeText(translate("Program"));
     this.language = make("select", { id: `report-language-${number}` }, ...Object.keys(LANGUAGES).map((name) => make("option", {}, name)));
     this.language.addEventListener("change", () => this.#writeCode());
     this.box = make("div", { class: "card", hidden: true }, this.facts, this.#makeRaw(), this.#makeProgram());
@@ -40,21 +46,21 @@ export class Report {
   }
 
   #makeRaw() {
-    this.raw = make("details", {}, make("summary", {}, "Request and answer"), make("h2", {}, "Request"), this.requestText,
-      make("h2", {}, "Answer"), this.answerText);
+    this.raw = make("details", {}, make("summary", {}, translate("Request and answer")),
+      make("h2", {}, translate("Request")), this.requestText, make("h2", {}, translate("Answer")), this.answerText);
     this.raw.addEventListener("toggle", () => this.#writeAnswer());
     return this.raw;
   }
 
   #makeProgram() {
-    const copy = make("button", { type: "button", class: "plain" }, "Copy");
+    const copy = make("button", { type: "button", class: "plain" }, translate("Copy"));
     copy.addEventListener("click", async () => {
       await navigator.clipboard.writeText(this.code.textContent);
-      copy.textContent = "Copied";
-      setTimeout(() => { copy.textContent = "Copy"; }, 2000);
+      copy.textContent = translate("Copied");
+      setTimeout(() => { copy.textContent = translate("Copy"); }, 2000);
     });
-    const label = make("label", { htmlFor: this.language.id }, "Language");
-    return make("details", {}, make("summary", {}, "As a program"),
+    const label = make("label", { htmlFor: this.language.id }, translate("Language"));
+    return make("details", {}, make("summary", {}, translate("As a program")),
       make("div", { class: "row" }, make("div", {}, label, this.language), copy), this.code);
   }
 
@@ -74,7 +80,7 @@ export class Report {
 
   /** The status and the headers of the answer are here. */
   setAnswer(response) {
-    this.set("Status", String(response.status));
+    this.set(STATUS, String(response.status));
     for (const [name, label] of Object.entries(HEADERS)) {
       const value = response.headers.get(name);
       if (value) this.set(label, value);
@@ -87,7 +93,7 @@ export class Report {
   noteFirst() {
     if (this.first === null) {
       this.first = performance.now() - this.started;
-      this.set("First token", formatTime(this.first));
+      this.set(FIRST_TOKEN, formatTime(this.first));
     }
   }
 
@@ -100,26 +106,26 @@ export class Report {
     if (!usage) return;
     const input = usage.prompt_tokens ?? usage.input_tokens;
     const output = usage.completion_tokens ?? usage.output_tokens;
-    if (input !== undefined) this.set("Input tokens", String(input));
-    if (output !== undefined) this.set("Output tokens", String(output));
+    if (input !== undefined) this.set(INPUT_TOKENS, String(input));
+    if (output !== undefined) this.set(OUTPUT_TOKENS, String(output));
     const reasoning = usage.completion_tokens_details?.reasoning_tokens;
-    if (reasoning) this.set("Reasoning tokens", String(reasoning));
+    if (reasoning) this.set(translate("Reasoning tokens"), String(reasoning));
     const cached = usage.prompt_tokens_details?.cached_tokens;
-    if (cached) this.set("Cached tokens", String(cached));
-    if (usage.cost !== undefined && usage.cost !== null) this.set("Cost (USD)", String(usage.cost));
+    if (cached) this.set(translate("Cached tokens"), String(cached));
+    if (usage.cost !== undefined && usage.cost !== null) this.set(COST, String(usage.cost));
   }
 
   /** Show the cost of a stream, which its headers cannot have: the ledger knows it a moment after the end. */
   async findCost(id) {
     const started = this.started;
-    for (let tries = 0; id && tries < COST_TRIES && !this.values.has("Cost (USD)"); tries += 1) {
+    for (let tries = 0; id && tries < COST_TRIES && !this.values.has(COST); tries += 1) {
       await new Promise((resolve) => setTimeout(resolve, COST_WAIT));
       const headers = { "X-Xsrftoken": document.body.dataset.xsrf };
       const sent = { method: "POST", headers, body: new URLSearchParams({ id }) };
       const response = await fetch("/console/playground/cost", sent).catch(() => null);
       const { cost } = response?.ok ? await response.json() : {};
       if (this.started !== started) return;
-      if (cost) this.set("Cost (USD)", cost);
+      if (cost) this.set(COST, cost);
     }
   }
 
@@ -129,7 +135,7 @@ export class Report {
   }
 
   finish() {
-    this.set("Total time", formatTime(performance.now() - this.started));
+    this.set(TOTAL_TIME, formatTime(performance.now() - this.started));
     this.#writeAnswer();
   }
 

@@ -6,7 +6,8 @@ import { Report } from "./playground_report.js";
 
 const PATH = "/v1/videos";
 const POLL_MILLISECONDS = 1000;
-const STATUS_WORDS = { queued: "The task waits", in_progress: "The video is being made", pending: "The video is being made" };
+const IN_PROGRESS = translate("The video is being made");
+const STATUS_WORDS = { queued: translate("The task waits"), in_progress: IN_PROGRESS, pending: IN_PROGRESS };
 
 let report;
 let task = null;
@@ -64,7 +65,7 @@ async function readTask(response) {
 /** Show the progress of a task until it has ended, then the video. */
 async function follow(state) {
   task.id = state.id;
-  const bar = make("progress", { max: 100, "aria-label": "Progress of the video" });
+  const bar = make("progress", { max: 100, "aria-label": translate("Progress of the video") });
   find("videos-result").replaceChildren(bar);
   while (state.status !== "completed" && state.status !== "failed") {
     bar.value = state.progress;
@@ -74,7 +75,8 @@ async function follow(state) {
   }
   setStatus("");
   if (state.status === "failed") {
-    throw new RequestFailed(`The video could not be made. ${state.error?.message ?? ""}`, { body: JSON.stringify(state, null, 2) });
+    const body = JSON.stringify(state, null, 2);
+    throw new RequestFailed(`${translate("The video could not be made.")} ${state.error?.message ?? ""}`, { body });
   }
   await show(state);
 }
@@ -92,14 +94,15 @@ function wait(milliseconds, signal) {
 async function show(state) {
   const addresses = state.urls?.length ? state.urls.map(localAddress) : [await fetchVideo(state.id)];
   const players = addresses.flatMap((address, at) => {
-    const player = make("video", { controls: true, src: address, preload: "metadata", "aria-label": `Video ${at + 1}` });
-    const note = make("p", { class: "hint", hidden: true }, "This browser cannot play the video. Download it.");
+    const label = translate("Video {number}", { number: at + 1 });
+    const player = make("video", { controls: true, src: address, preload: "metadata", "aria-label": label });
+    const note = make("p", { class: "hint", hidden: true }, translate("This browser cannot play the video. Download it."));
     player.addEventListener("error", () => { note.hidden = false; });
     return [player, note, makeDownload(address, `video-${at + 1}.mp4`)];
   });
   find("videos-result").replaceChildren(...players);
   const facts = [state.seconds && `${state.seconds} s`, state.size].filter(Boolean).join(", ");
-  setStatus(facts ? `The video is ready: ${facts}.` : "The video is ready.");
+  setStatus(facts ? translate("The video is ready: {facts}.", { facts }) : translate("The video is ready."));
 }
 
 /** The address of a video that the gateway gives to no one without a key. */
@@ -112,7 +115,7 @@ async function cancel() {
   if (!task) return;
   const { id, stop } = task;
   stop.abort();
-  find("videos-result").replaceChildren(make("p", { class: "quiet" }, "The task is cancelled."));
+  find("videos-result").replaceChildren(make("p", { class: "quiet" }, translate("The task is cancelled.")));
   if (id) await request(`${PATH}/${id}`, { method: "DELETE" }).catch((error) => find("videos-result").append(makeError(error)));
 }
 
