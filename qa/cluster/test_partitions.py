@@ -115,8 +115,7 @@ def test_a_node_with_a_bad_valkey_answers_in_bounded_time(cluster: Cluster, vend
     with ThreadPoolExecutor(50) as pool:
         times = list(pool.map(lambda _: measure(ask, a, key), range(300)))
     assert {status for status, _ in times} == {200}
-    slowest = sorted(seconds for _, seconds in times)[-4]
-    assert slowest < 5.0, "no pile-up"
+    assert max(seconds for _, seconds in times) < 5.0, "no pile-up"
     if fault in ("refuse", "stall"):
         assert read_metric(a, "tornado_gate_limit_store_away") == 1.0
     cluster.cut("a", "valkey", "pass")

@@ -151,6 +151,7 @@ def check_requests(requests: list[RecordedRequest]) -> None:
     ]
 
 
+@pytest.mark.qa
 def test_the_command_sends_a_test_to_every_sink_and_names_those_that_fail(upstream: Upstream, tmp_path: Path) -> None:
     accept_hooks(upstream)
     file = tmp_path / "gate.yaml"

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import pytest
+
 from tests.support.gateway import Gateway
 
 
@@ -22,6 +24,7 @@ def test_the_files_load_nothing_of_the_database() -> None:
     assert done.stdout.strip() == ""
 
 
+@pytest.mark.qa
 def test_a_reload_does_not_change_the_store(start_gateway: Callable[..., Gateway]) -> None:
     gateway = start_gateway("dialect: contract\n")
     conf = "database: postgresql://gate@127.0.0.1:9/none\nstate: {store: database}\n"

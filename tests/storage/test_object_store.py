@@ -90,6 +90,7 @@ async def iterate(*chunks: bytes) -> AsyncIterator[bytes]:
 # Outages
 
 
+@pytest.mark.qa
 @pytest.mark.gen_test
 async def test_a_file_stays_on_its_node_until_the_bucket_is_back(
     outage: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

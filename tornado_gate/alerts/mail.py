@@ -57,7 +57,8 @@ async def send_mail(sink: SinkConfig, addresses: Sequence[str], subject: str, te
 
     def work() -> None:
         error = mail.send()
-        loop.call_soon_threadsafe(finish, error)
+        with suppress(RuntimeError):  # the loop has ended: nobody waits
+            loop.call_soon_threadsafe(finish, error)
 
     def finish(error: SendFailed | None) -> None:
         if not done.done():

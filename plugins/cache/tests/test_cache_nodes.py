@@ -94,6 +94,7 @@ def test_a_stream_is_shared_and_too_large_an_answer_is_not(nodes: Nodes, upstrea
     assert [ask(node, "large")[0] for node in nodes] == ["miss", "miss"]
 
 
+@pytest.mark.qa
 def test_a_store_that_hangs_or_is_gone_makes_misses_in_time(nodes: Nodes, upstream: Upstream, valkey: Valkey) -> None:
     a, _ = nodes
     upstream.script(answer(completion("new"), repeat=True))

@@ -152,6 +152,12 @@ def test_weights_are_those_of_simple_shuffle() -> None:
         assert [target["weight"] for target in targets] == expected, parameters
 
 
+def test_the_report_says_how_an_order_is_stated() -> None:
+    deployments = [make_deployment(api_key=f"k{order}", order=order) for order in (1, 2)]
+    assert any("`order` of deployments" in note for note in read_litellm({"model_list": deployments}).report.notes)
+    assert not any("`order`" in note for note in read_litellm({"model_list": [make_deployment(order=1)]}).report.notes)
+
+
 ADDRESSES = {
     "http://host:8000": {"base_url": "http://host:8000"},
     "http://host:8000/v1": {"base_url": "http://host:8000/v1"},

@@ -224,7 +224,7 @@ def find_name_fault(name: str) -> str:
     """Return what is wrong with the name of a model, or ""."""
     from marshmallow import ValidationError
 
-    from tornado_gate.config.schema import check_model_name
+    from tornado_gate.config.value_checks import check_model_name
 
     try:
         check_model_name(name)

@@ -173,6 +173,11 @@ class _Importer:
         orders = [values.get("order") or 1 for values in given]
         groups = [[index for index, order in enumerate(orders) if order == level] for level in sorted(set(orders))]
         scaled = order_weights([[weights[index] for index in group] for group in groups])
+        if len(groups) > 1:
+            self._builder.report.note(
+                "`order` of deployments is stated by weights: targets are chosen at random by weight, and all others are "
+                "tried if one fails"
+            )
         by_index = {
             index: weight
             for group, own in zip(groups, scaled, strict=True)
@@ -274,7 +279,10 @@ class _Importer:
         if ttl:
             self._builder.plugins["cache"]["keep_seconds"] = shorten_number(ttl)
         if kind != "local":
-            text = "the plugin cache keeps responses in the memory of each process, for equal requests only"
+            text = (
+                "the plugin cache keeps responses for equal requests only, in the memory of each process; its setting "
+                "`store` shares them in Redis or Valkey"
+            )
             self._builder.report.lose(f"litellm_settings.cache_params.type {kind}", text)
 
     def _read_master_key(self) -> None:

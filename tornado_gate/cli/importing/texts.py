@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import Any, Final
 
-from tornado_gate.config.schema import LONGEST_NAME
+from tornado_gate.config.value_checks import LONGEST_NAME
 
 LARGEST_WEIGHT: Final = 1_000_000
 _SPACES: Final = re.compile(r"[^\S ]|\s+")
