@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network
-from typing import Any
+from typing import Any, Final
 
 from tornado_gate.accounts.errors import Denied
 from tornado_gate.accounts.key_checks import BUDGETS, LIMITS, check_fields
@@ -17,6 +17,8 @@ from tornado_gate.config.globs import covers_glob
 Maker = User | StoredKey | KeyRecord | None
 """The maker of a key: a person, a key (of the store, or as `KeyRing` returns it), or None for a command."""
 
+EXPIRING_DAYS: Final = 7
+"""The days before its end from which people are told that a key expires."""
 _BOUNDS = (*LIST_FIELDS[:3], "role", "limits", "budget", "expires")
 """The fields that define the permissions of a key."""
 

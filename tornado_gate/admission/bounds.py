@@ -36,6 +36,8 @@ ESTIMATED: Final = frozenset(BOUND_NAMES) - {"requests_per_minute", "concurrent_
 """The bounds that need an estimate of the request's usage."""
 NANO: Final = 10**9
 LONGEST_TITLE: Final = 100
+NEARLY_USED: Final = 0.8
+"""The share of a budget from which people are told."""
 
 _WORDS: Final[Mapping[str, str]] = {
     "key": "the API key '{}'",

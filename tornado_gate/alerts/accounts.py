@@ -9,8 +9,9 @@ from typing import Any, Final
 from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
 
+from tornado_gate.accounts.key_rules import EXPIRING_DAYS
 from tornado_gate.accounts.limit_overrides import CONF_KEY
-from tornado_gate.admission.bounds import NANO, PERIOD_NAMES
+from tornado_gate.admission.bounds import NANO, NEARLY_USED, PERIOD_NAMES
 from tornado_gate.alerts.values import Alert
 from tornado_gate.config.model import Config
 from tornado_gate.database import tables
@@ -24,8 +25,7 @@ from tornado_gate.types.value import Value
 
 IDS_PER_QUERY: Final = 500
 MAX_REFUSED_ROWS: Final = 2000
-NEARLY_USED: Final = 0.8
-EXPIRY_DAYS: Final = (1, 7)
+EXPIRY_DAYS: Final = (1, EXPIRING_DAYS)
 _REFUSED_CODE: Final = "budget_exceeded"
 
 ListBounds = Callable[[str, str, None, Budget, str], tuple[Bound, ...]]

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from pathlib import Path
 from typing import Final
 
 from tornado_gate.alerts.values import Alert
-from tornado_gate.errors import UpstreamKeyRefused
-from tornado_gate.ledger.spool import FOLDER as SPOOL_FOLDER
+from tornado_gate.ledger.spool import FULL_SHARE, measure_spool
+from tornado_gate.targets import causes
 from tornado_gate.targets.circuits import EVERYBODY, Circuit
 from tornado_gate.targets.health import TargetHealth
 
-REFUSED_SECONDS: Final = 600.0
-"""The time for which one refusal of a key counts, unless the circuit is open."""
-FULL_SHARE: Final = 0.8
-"""The share of ledger.spool_bytes from which the spool counts as full."""
 SHOWN_FAULTS: Final = 5
 
 
 def find_open_circuits(health: TargetHealth) -> list[Alert]:
     """Return an alert for each provider entry and model of conf with an open circuit, and for each entry that is down."""
     alerts = {name: _describe_down(name) for name in health.circuits.down}
-    for circuit in health.circuits.list_all().values():
-        if circuit.blocked is not None and not _is_refused(circuit):
-            alert = _describe_circuit(circuit)
-            alerts[alert.cause] = alert
+    for circuit in causes.find_open_circuits(health).values():
+        alert = _describe_circuit(circuit)
+        alerts[alert.cause] = alert
     return list(alerts.values())
 
 
@@ -58,32 +52,20 @@ def _describe_circuit(circuit: Circuit) -> Alert:
     )
 
 
-def _is_refused(circuit: Circuit) -> bool:
-    return circuit.last_failure is not None and circuit.last_failure[1] == UpstreamKeyRefused.code
-
-
 def find_refused_keys(health: TargetHealth) -> list[Alert]:
     """Return an alert for each provider entry whose key, or one of whose keys, the upstream refuses."""
-    now, refused = health.circuits.clock(), dict[str, str]()
-    for circuit in health.circuits.list_all().values():
-        if not circuit.is_failing or circuit.last_failure is None or not _is_refused(circuit):
-            continue
-        if circuit.blocked is not None or now - circuit.last_failure[0] < REFUSED_SECONDS:
-            refused[circuit.labels[0]] = "The upstream refuses the key of this entry"
-    for (provider, _), suspensions in health.keys.suspensions.items():
-        if suspensions.code == UpstreamKeyRefused.code and suspensions.get_last_end() > now:
-            refused.setdefault(provider, "The upstream refuses one of the keys of this entry")
     return [
         Alert(
             kind="provider_key",
             cause=f"provider_key:{name}",
             severity="critical",
             title=f"The key of the provider '{name}' is refused",
-            message=f"{words} (status 401, 402 or 403). Check the key and the credit of the account at the vendor, then "
-            "replace api_key of the entry.",
+            message=f"The upstream refuses {'one of the keys' if is_one_of_several else 'the key'} of this entry "
+            "(status 401, 402 or 403). Check the key and the credit of the account at the vendor, then replace api_key of "
+            "the entry.",
             lasting=True,
         )
-        for name, words in refused.items()
+        for name, is_one_of_several in causes.find_refused_keys(health).items()
     ]
 
 
@@ -107,7 +89,7 @@ def find_rejected_configuration(faults: tuple[str, ...]) -> list[Alert]:
 
 def find_full_spool(data_dir: Path, most_bytes: int) -> list[Alert]:
     """Return an alert if the spool of the ledger is nearly full on this machine. Reads the sizes of files."""
-    used = _measure_folder(data_dir / SPOOL_FOLDER)
+    used = measure_spool(data_dir)
     if used < FULL_SHARE * most_bytes:
         return []
     return [
@@ -121,11 +103,3 @@ def find_full_spool(data_dir: Path, most_bytes: int) -> list[Alert]:
             lasting=True,
         )
     ]
-
-
-def _measure_folder(folder: Path) -> int:
-    try:
-        with os.scandir(folder) as entries:
-            return sum(entry.stat().st_size for entry in entries if entry.name.endswith(".rows"))
-    except OSError:
-        return 0

@@ -27,10 +27,21 @@ from tornado_gate.storage.private import make_folder, open_private
 log = logging.getLogger(__name__)
 
 FOLDER: Final = "ledger-spool"
+FULL_SHARE: Final = 0.8
+"""The share of ledger.spool_bytes from which people are told that the spool is nearly full."""
 SEGMENT_BYTES: Final = 4 * 1024 * 1024
 _MISSING: Final = {"details": "{}"}
 """The values of these columns in rows of a version that did not have them."""
 _HEAD: Final = orjson.dumps(COLUMNS) + b"\n"
+
+
+def measure_spool(data_dir: Path) -> int:
+    """Return the size of the spool of a machine in bytes. Reads the sizes of files."""
+    try:
+        with os.scandir(data_dir / FOLDER) as entries:
+            return sum(entry.stat().st_size for entry in entries if entry.name.endswith(".rows"))
+    except OSError:
+        return 0
 
 
 class Spool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tornado_gate.accounts.keys import StoredKey
 from tornado_gate.accounts.people import Team, User
-from tornado_gate.admission.bounds import NANO, PERIODS
+from tornado_gate.admission.bounds import NANO, NEARLY_USED, PERIODS
 from tornado_gate.database.engine import Database
 from tornado_gate.ledger.spending import Used, find_period, read_used
 from tornado_gate.pipeline.gate import Gate
@@ -17,8 +17,6 @@ from tornado_gate.server.console.words import format_usd
 from tornado_gate.types import NO_BUDGET, NO_LIMITS, Bound, Budget, Limits
 from tornado_gate.types.value import Value, replace
 
-NEARLY_USED: Final = 0.8
-"""The share from which a budget needs attention."""
 LABELS: Final[Mapping[str, str]] = {
     "requests_per_minute": mark("Requests per minute"),
     "tokens_per_minute": mark("Tokens per minute"),

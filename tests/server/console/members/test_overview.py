@@ -12,12 +12,13 @@ from tests.ledger.rows import make_stored_row
 from tests.server.console.members.site import Visit
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.people import Actor
+from tornado_gate.alerts.health import find_open_circuits, find_refused_keys
 from tornado_gate.ledger.rows import DAY
-from tornado_gate.ledger.spool import FOLDER
+from tornado_gate.ledger.spool import FOLDER, measure_spool
 from tornado_gate.ledger.writing import write_rows
-from tornado_gate.server.console.attention import measure_spool
 from tornado_gate.server.console.overview import read_figures
 from tornado_gate.server.services import Services
+from tornado_gate.types import Target
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -100,3 +101,26 @@ async def test_the_spool_is_measured(services: Services) -> None:
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     (folder / FOLDER / "1-a-1.rows").write_bytes(b"x" * 100)
     assert measure_spool(folder) == 100
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "text"),
+    [
+        ("upstream_timeout", "circuit", "The circuit of the-model at vendor is open."),
+        ("upstream_authentication", "provider_key", "The vendor refuses the key of the provider vendor."),
+    ],
+)
+async def test_home_shows_the_faults_of_targets_that_alerts_report(
+    visit: Visit, services: Services, code: str, kind: str, text: str
+) -> None:
+    ada, health = visit(), services.gate.health
+    await ada.sign_up("ada@example.org")
+    circuit = health.circuits.find_or_create(
+        Target(provider="vendor", plugin="local", model="m", upstream_model="the-model"), "acc"
+    )
+    assert circuit is not None
+    for _ in range(5):
+        circuit.record_failure("acc", health.circuits.clock(), services.gate.snapshot.config.circuits, code)
+
+    assert text in (await ada.get("/console/")).text
+    assert [alert.kind for alert in (*find_open_circuits(health), *find_refused_keys(health))] == [kind]
