@@ -522,7 +522,7 @@ def test_the_audit_log_has_filters_pages_and_a_table(console: AdminConsole, acco
     texts = describe_detail(
         {"expires": 1798040102.36, "models": [], "limits": {"requests_per_minute": None}, "role": ""}
     )
-    assert texts == "expires: 2026-12-23 15:35 UTC, models: all, limits: (requests_per_minute none), role: none"
+    assert texts == "expires: 2026-12-23 15:35 UTC, models: all, limits: (requests per minute none), role: none"
     assert {row["action"].partition(".")[0] for row in rows} == {"user"}
 
 

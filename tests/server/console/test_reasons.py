@@ -85,5 +85,5 @@ def test_every_action_of_the_audit_log_has_words() -> None:
 def test_details_are_readable() -> None:
     detail = {"role": "member", "before": None, "budget": {"usd_per_day": 5}, "models": ["a", "b"], "on": True, "l": []}
     assert (
-        describe_detail(detail) == "role: member, before: none, budget: (usd_per_day 5), models: a b, on: yes, l: none"
+        describe_detail(detail) == "role: member, before: none, budget: (US dollars per day 5), models: a b, on: yes, l: none"
     )
