@@ -35,6 +35,8 @@ TRUSTED: Final[dict[str, str]] = {
     "tornado_gate/ledger/default_prices.py:find_provider": "patterns of the installed list of prices; base URLs of conf",
     "tornado_gate/server/openapi/sections.py:_find_base_url": "samples that the gateway itself has written",
     "tornado_gate/cli/plugin_new.py:_rename_texts": "the templates of plugins",
+    "tornado_gate/server/console/languages/template_text.py:_EXPRESSION": "the templates of the console",
+    "tornado_gate/server/console/languages/template_text.py:_TOKENS": "the templates of the console",
 }
 """Pattern -> whose text it reads. These may be superlinear."""
 

@@ -68,6 +68,8 @@ def read_tape(path: Path) -> Tape:
         return parse_tape(path.read_bytes().splitlines())
     except OSError as error:
         raise TapeError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except ValueError:  # a name that no file can have
+        raise TapeError("The name of the tape has a null character.") from None
 
 
 def parse_tape(lines: Iterable[bytes]) -> Tape:
