@@ -123,7 +123,7 @@ def test_a_range_of_time_is_exact(console: AdminConsole) -> None:
 
 def test_a_row_shows_tokens_speed_and_the_error(console: AdminConsole) -> None:
     page = console.get("/console/requests?tag=nightly", "member")
-    for shown in ("1,200", ">50<", ">50.0<", "500 ms", "The prompt is too long.", "for ann"):
+    for shown in ("1,200 in, 50 out", ">50.0 per second<", "first token 500 ms", "The prompt is too long.", "for ann"):
         assert shown in page, shown
 
 
