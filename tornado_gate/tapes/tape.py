@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -63,7 +64,10 @@ class Tape(State):
 def read_tape(path: Path) -> Tape:
     """Return the tape in a file. Raises TapeError."""
     try:
-        if path.stat().st_size > MOST_BYTES:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a device or a pipe may never end
+            raise TapeError(f"{path} is no file.")
+        if status.st_size > MOST_BYTES:
             raise TapeError(f"{path} is larger than {MOST_BYTES} bytes, so it is no tape.")
         return parse_tape(path.read_bytes().splitlines())
     except OSError as error:
