@@ -70,7 +70,7 @@ def test_a_rolling_restart_fails_no_request(cluster: Cluster, vendor: Upstream) 
     assert set(statuses) == {200}
 
 
-def test_a_killed_node_loses_only_its_open_requests(cluster: Cluster, vendor: Upstream) -> None:
+def test_a_killed_node_disturbs_no_other(cluster: Cluster, vendor: Upstream) -> None:
     a, b = cluster.start("a"), cluster.start("b")
     key = create_key(a)
     assert ask(b, key) == 200
@@ -113,7 +113,7 @@ def test_a_node_refuses_a_newer_schema_and_disturbs_no_other(
             connection.execute("UPDATE alembic_version SET version_num = %s", newest)
 
 
-def test_clocks_two_minutes_apart_change_no_limit_and_no_task(cluster: Cluster, vendor: Upstream) -> None:
+def test_clocks_two_minutes_apart_change_no_limit(cluster: Cluster, vendor: Upstream) -> None:
     a = cluster.start("a")
     b = cluster.start("b", environment=shift_clock(cluster.folder / "clock", CLOCK_SECONDS))
     key = create_key(a, "ten", limits={"requests_per_minute": 10})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -87,6 +86,6 @@ def test_unknown_plugins_and_old_versions_are_refused(gateway: Gateway) -> None:
     assert (status, refused["error"]["param"]) == (400, "on")
 
 
-def test_the_file_of_the_gateway_stays_valid(gateway: Gateway, tmp_path: Path) -> None:
+def test_the_file_of_the_gateway_stays_valid(gateway: Gateway) -> None:
     _, state = send(gateway, "GET", "/admin/v1/configuration")
     assert state["rejected"] == []
