@@ -1,8 +1,8 @@
-"""One node against two that share PostgreSQL and Valkey: requests per second, and CPU time of each part.
+"""One process against two, and one node against two that share PostgreSQL and Valkey: requests per second and CPU time.
 
-Usage: python -m bench.nodes [--seconds N] [--rounds N]. Prints a table. All nodes share the core of the gateway; the engines, the
-upstream and the load share the other one. So two nodes give no more requests than one here. The CPU time per request tells what a
-second machine adds, and what the engines carry.
+Usage: python -m bench.nodes [--seconds N] [--rounds N]. Prints a table. All processes of gateways share one core; the engines,
+the upstream and the load share the other one. So two processes or nodes give no more requests than one here. Their CPU time per
+request tells what another core or machine adds, and what the engines carry.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import os
 import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,15 +19,14 @@ from bench.load import LoadGenerator
 from bench.measure import WARM_SHARE, prepare, run_in_loop
 from bench.meter import read_cpu_seconds
 from bench.peers.ours import FACTS, KEY
-from bench.side import LOAD_CORE, RunningSide, run_side, run_upstream
+from bench.side import RunningSide, run_side, run_upstream
 from tests.support.postgres import PostgresServer
 from tests.support.valkey import Valkey
 
 LIMITED_KEY = "bench-key-with-limits"
 CONF = """
-server: {{port: $port, data_dir: $folder/var}}
-database: "{postgres}"
-limits: {{store: "{valkey}"}}
+server: {{port: $port, data_dir: $folder/var, processes: {processes}}}
+{engines}
 plugins: {{openai: true}}
 providers:
   mock: {{plugin: openai, base_url: "http://127.0.0.1:$upstream/v1", api_key: bench-key}}
@@ -52,6 +50,24 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
+class Form:
+    """A way to run the gateway. `has_engines`: with PostgreSQL and Valkey instead of files."""
+
+    title: str
+    nodes: int = 1
+    processes: int = 1
+    has_engines: bool = True
+
+
+FORMS = (
+    Form("1 process, no engines", has_engines=False),
+    Form("2 processes, no engines", processes=2, has_engines=False),
+    Form("1 node"),
+    Form("2 nodes", nodes=2),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """The running nodes and engines; the engines are process ids."""
 
@@ -66,14 +82,17 @@ class Site:
 
 
 @contextlib.contextmanager
-def run_site(count: int, upstream: int) -> Iterator[Site]:
-    """Run `count` nodes on new engines."""
-    os.sched_setaffinity(0, {LOAD_CORE})
+def run_site(form: Form, upstream: int) -> Iterator[Site]:
+    """Run the nodes of a form on new engines."""
     postgres, valkey = PostgresServer(), Valkey()
-    conf = CONF.format(postgres=postgres.create("nodes"), valkey=valkey.url, key=KEY, limited=LIMITED_KEY)
+    address = postgres.create("nodes")
+    engines = f'database: "{address}"\nlimits: {{store: "{valkey.url}"}}' if form.has_engines else ""
+    conf = CONF.format(engines=engines, processes=form.processes, key=KEY, limited=LIMITED_KEY)
     try:
         with contextlib.ExitStack() as stack:
-            nodes = [stack.enter_context(run_side(FACTS, upstream, files={"gate.yaml": conf})) for _ in range(count)]
+            nodes = [
+                stack.enter_context(run_side(FACTS, upstream, files={"gate.yaml": conf})) for _ in range(form.nodes)
+            ]
             yield Site(tuple(nodes), postgres.process_id, valkey.process_id)
     finally:
         valkey.kill()
@@ -108,11 +127,11 @@ def main() -> None:
     options = parser.parse_args()
     prepare()
     print(
-        "| load | nodes | requests/s | node, CPU µs | PostgreSQL, CPU µs | Valkey, CPU µs |\n|---|---|---|---|---|---|"
+        "| load | form | requests/s | gateway, CPU µs | PostgreSQL, CPU µs | Valkey, CPU µs |\n|---|---|---|---|---|---|"
     )
     with run_upstream() as upstream:
-        for count in (1, 2):
-            with run_site(count, upstream) as site:
+        for form in FORMS:
+            with run_site(form, upstream) as site:
                 for title, key in (("chat, no limits", KEY), ("chat, a rate and a budget", LIMITED_KEY)):
                     headers = {"Authorization": f"Bearer {key}"}
                     rounds = [measure(site, CASE, headers, options.seconds) for _ in range(options.rounds)]
@@ -120,7 +139,9 @@ def main() -> None:
                         statistics.median(getattr(figures, name) for figures in rounds)
                         for name in Figures.__dataclass_fields__
                     ]
-                    print(f"| {title} | {count} | {' | '.join(f'{value:,.0f}' for value in columns)} |", flush=True)
+                    print(
+                        f"| {title} | {form.title} | {' | '.join(f'{value:,.0f}' for value in columns)} |", flush=True
+                    )
 
 
 if __name__ == "__main__":
