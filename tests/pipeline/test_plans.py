@@ -14,9 +14,7 @@ import pytest
 from tests.support import front
 from tests.support.direct import ALICE, BOB, KEYS, NARROW, PROVIDER_KEY, Stage, echo, make_request, serving
 from tests.support.front import Answer
-from tests.support.gates import model
 from tornado_gate.config.model import ModelEntry, ModelTarget, Secret
-from tornado_gate.config.routing import RetriesConfig
 from tornado_gate.errors import InvalidField, UpstreamOverloaded
 from tornado_gate.pipeline import plans
 from tornado_gate.pipeline.plans import Plan
@@ -189,23 +187,10 @@ def find_texts(plan: Plan) -> list[str]:
     return texts
 
 
-def test_requests_that_may_wait_have_no_plan(tmp_path: Path) -> None:
-    """Retries, the load of targets, the caller's own rules of a stream."""
-    retries = RetriesConfig(same_target=1)
-    models = {
-        "again": replace(model("again", "sender"), retries=retries),
-        "measured": replace(model("measured", "sender", "sender"), strategy="least_busy"),
-        "m": model("m", "sender"),
-    }
-
+def test_requests_with_rules_of_their_own_have_no_plan(tmp_path: Path) -> None:
     async def test(stage: Stage) -> None:
-        stage.reload(models=models)
-        answers = await stage.running.ask(
-            *[make_request(model="again")] * 2,
-            *[make_request(model="measured")] * 2,
-            make_request("hi", "x-gate-stream: failover=no"),
-        )
-        assert [answer.status for answer in answers[:4]] == [200] * 4
+        [answer] = await stage.running.ask(make_request("hi", "x-gate-stream: failover=never"))
+        assert answer.status == 200
         assert stage.direct == 0
         assert (await stage.running.ask(make_request()))[0].status == 200
         assert stage.direct == 1

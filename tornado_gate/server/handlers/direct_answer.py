@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from tornado.httputil import HTTPConnection
@@ -22,6 +23,7 @@ from tornado_gate.http.server.response_head import is_clean_value, render_fields
 from tornado_gate.ledger.costs import format_usd
 from tornado_gate.pipeline import auth
 from tornado_gate.pipeline.auth import PLAIN_NAMES
+from tornado_gate.pipeline.chosen_attempt import ChosenAttempt
 from tornado_gate.pipeline.direct import DirectAttempt, may_begin
 from tornado_gate.pipeline.model_names import find_plain_name
 from tornado_gate.pipeline.plans import Others, Plan, TargetChoice
@@ -52,6 +54,7 @@ class DirectAnswerHandler(AnswerHandler):
     attempt: DirectAttempt | None = None
     others: Others | None = None
     limit_fields = ""
+    _make_attempt: Callable[..., DirectAttempt] = DirectAttempt
     _pings: KeepAliveWriter | None = None  # set while a stream is open
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
@@ -90,7 +93,7 @@ class DirectAnswerHandler(AnswerHandler):
             body = json_body.load_object(raw)
             plan: Any = self._find_plan(known, body)
             if plan.__class__ is not Plan:
-                plan = self._choose_target(known, plan)
+                plan = self._choose_target(known, plan, body, len(raw))
         except GateError:
             return False  # the code that sends the error raises it again
         if plan is None:
@@ -124,7 +127,7 @@ class DirectAnswerHandler(AnswerHandler):
         self.note_body(wire)
         gate.requests.begin(self.snapshot)
         gate.requests.running.add(self)
-        attempt = self.attempt = DirectAttempt(gate, plan, call, wire, closing, self._on_answered)
+        attempt = self.attempt = self._make_attempt(gate, plan, call, wire, closing, self._on_answered)
         if not attempt.begin():
             self._go_on()
         return True
@@ -146,12 +149,18 @@ class DirectAnswerHandler(AnswerHandler):
             self.limit_fields = render_fields((capitalize_header_name(name), fields[name]) for name in fields)
         return True
 
-    def _choose_target(self, known: KnownHead, choice: TargetChoice | None) -> Plan | None:
+    def _choose_target(
+        self, known: KnownHead, choice: TargetChoice | None, body: Mapping[str, Any], body_bytes: int
+    ) -> Plan | None:
         """Return the plan for one of several targets. Raises GateError."""
-        chosen = None if choice is None else choice.choose(self.gate.health, known.caller.account)
+        if choice is None:
+            return None
+        chosen = choice.choose(self.gate.health, known.caller.account, known.headers, body, body_bytes)
         if chosen is None:
             return None
         plan, self.others = chosen
+        if plan.is_tracked:
+            self._make_attempt = partial(ChosenAttempt, self.others)
         return plan
 
     def _find_plan(self, known: KnownHead, body: Mapping[str, Any]) -> Plan | TargetChoice | None:
@@ -168,7 +177,8 @@ class DirectAnswerHandler(AnswerHandler):
             return None
         plan = known.plans.get(name, _UNKNOWN)
         if plan is _UNKNOWN:
-            return self.gate.plans.add(known.plans, self.snapshot, matched.served, known.caller, name)
+            plans, served = self.gate.plans, matched.served
+            return plans.add(known.plans, self.snapshot, served, known.caller, name, known.cors_fields)
         return plan
 
     # Waiting for the upstream
