@@ -14,7 +14,8 @@ import pytest
 from tests.support import front
 from tests.support.direct import ALICE, BOB, KEYS, NARROW, PROVIDER_KEY, Stage, echo, make_request, serving
 from tests.support.front import Answer
-from tornado_gate.config.model import ModelEntry, ModelTarget, Secret
+from tornado_gate import guard_impl
+from tornado_gate.config.model import ModelEntry, ModelTarget, PluginOptions, Secret
 from tornado_gate.errors import InvalidField, UpstreamOverloaded
 from tornado_gate.pipeline import plans
 from tornado_gate.pipeline.plans import Plan
@@ -194,6 +195,45 @@ def test_requests_with_rules_of_their_own_have_no_plan(tmp_path: Path) -> None:
         assert stage.direct == 0
         assert (await stage.running.ask(make_request()))[0].status == 200
         assert stage.direct == 1
+
+    play(tmp_path, test)
+
+
+class CountingGuard:
+    """A guard that allows everything and counts its reviews."""
+
+    def __init__(self) -> None:
+        self.reviews = 0
+
+    @guard_impl
+    def review_request(self) -> None:
+        self.reviews += 1
+
+
+@pytest.mark.parametrize(
+    ("options", "covered"),
+    [
+        ({}, {("m", ALICE), ("other", ALICE), ("m", BOB)}),
+        ({"models": ("other",)}, {("other", ALICE)}),
+        ({"keys": ("alice",)}, {("m", ALICE), ("other", ALICE)}),
+        ({"operations": ("images",)}, set()),
+    ],
+)
+def test_only_requests_that_a_guard_covers_need_a_task(
+    tmp_path: Path, options: dict[str, Any], covered: set[tuple[str, str]]
+) -> None:
+    guard = CountingGuard()
+
+    async def test(stage: Stage) -> None:
+        stage.gate.host.add("guard", guard)
+        stage.reload(plugins={**stage.config.plugins, "guard": PluginOptions(**options)})
+        for _ in range(2):
+            for model_name, key in (("m", ALICE), ("other", ALICE), ("m", BOB), ("m", ALICE)):
+                before = stage.direct, guard.reviews
+                [answer] = await stage.running.ask(make_request(model=model_name, key=key))
+                assert answer.status == 200
+                is_covered = (model_name, key) in covered
+                assert (stage.direct - before[0], guard.reviews - before[1]) == (not is_covered, is_covered)
 
     play(tmp_path, test)
 

@@ -3,8 +3,8 @@
 A plan lists the steps of a request. A feature that is off, or does not concern the key and the model, has no cost. A model with
 several targets or keys has a plan for each, and a `TargetChoice`. So has a model whose targets are chosen by measurement or by
 conversation, or whose attempts may be repeated or wait for a slot. Requests without a plan run all steps of `pipeline.answer`:
-a guard may wait, or a plugin sends the requests itself. Plans are dropped with their snapshot. They depend on the permissions
-of a key, not on the key.
+a guard covers them, or a plugin sends them itself. Plans are dropped with their snapshot. They depend on the permissions of a
+key, not on the key, unless a guard covers only some keys.
 """
 
 from __future__ import annotations
@@ -155,13 +155,16 @@ class Plans:
         self._scopes.clear()
         self._count = 0
 
-    def find_scope(self, served: ServedRoute, caller: Caller, more_fields: str = "") -> Scope:
+    def find_scope(
+        self, served: ServedRoute, caller: Caller, more_fields: str = "", guarded_key: tuple[str, ...] = ()
+    ) -> Scope:
         """Return a route's plans by requested model name, for keys with the permissions of `caller`.
 
-        `more_fields` are further lines of their responses' heads: those of CORS.
+        `more_fields` are further lines of their responses' heads: those of CORS. `guarded_key` is the result of
+        `Guards.identify_key`.
         """
         route = served.route
-        key = (served.format, route.method, route.path, caller.models, caller.operations, more_fields)
+        key = (served.format, route.method, route.path, caller.models, caller.operations, more_fields, guarded_key)
         scope = self._scopes.get(key)
         if scope is None:
             if len(self._scopes) >= MAX_PLANS:
@@ -194,10 +197,13 @@ def make_plan(
 ) -> Plan | TargetChoice | None:
     """Return the plan of requests for `model`, or None. Raises the errors of `TargetTable.select_targets`."""
     route, table = served.route, snapshot.targets
-    if snapshot.guards.lanes or route.operation in _OTHER_STEPS:
+    if route.operation in _OTHER_STEPS:
+        return None
+    question = make_question("", route.operation, served.format, model, caller)
+    if snapshot.guards.lanes and snapshot.guards.select(question, route.operations):
         return None
     operations = auth.filter_operations(caller, route.operations)
-    question = table.for_model(make_question("", route.operation, served.format, "", caller), model)
+    question = table.for_model(question, model)
     match = table.models.find_model(question.model)
     affinity = match.entry.affinity if match is not None else None
     targets = table.select_targets(question, operations)

@@ -72,7 +72,9 @@ class KnownHead:
         self.has_plain_model = handler.route.model == "body" and not caller.models
         self.services = services
         self.cors_fields = render_fields(handler.find_cors_headers().items())
-        self.plans: Scope = handler.gate.plans.find_scope(handler.matched.served, caller, self.cors_fields)
+        guarded_key = snapshot.guards.identify_key(caller)
+        plans = handler.gate.plans
+        self.plans: Scope = plans.find_scope(handler.matched.served, caller, self.cors_fields, guarded_key)
 
     def get_headers(self, body_bytes: int) -> Mapping[str, str]:
         """Return the headers for plugins of a request with a body of this length."""
@@ -105,7 +107,6 @@ def remember_head(handler: AnswerHandler) -> KnownHead | None:
         or handler.request.query
         or HEADER in lowered
         or "content-length" not in lowered
-        or snapshot.guards.lanes
         or snapshot is not handler.gate.snapshot  # its plans would belong to another snapshot
         or not isinstance(handler.request.headers, HeaderFields)
     ):
