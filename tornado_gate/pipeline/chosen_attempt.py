@@ -47,7 +47,10 @@ class ChosenAttempt(DirectAttempt):
                     self._must_wait = True
                     return False
                 holds.append(leave)
-        return super().begin()
+        is_sent = super().begin()
+        if self._is_streamed:
+            call.progress.expect_stream()
+        return is_sent
 
     def finish(self) -> Reply | None:
         """Finish like every direct attempt. Note the latency and the place of a complete response."""

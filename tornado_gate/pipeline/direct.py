@@ -140,7 +140,7 @@ class DirectAttempt:
         forwarded = self._forwarded = plan.wire_format.invoke_forward_request(call, self._wire)
         if type(forwarded) is not VerbatimRequest or forwarded.slow_start:
             return None
-        self._is_streamed = call.progress.is_streamed = forwarded.stream
+        self._is_streamed = forwarded.stream
         outgoing = self._outgoing = plan.lane.invoke_translate_request(call, forwarded)
         return outgoing if type(outgoing) is UpstreamRequest else None
 
@@ -151,7 +151,7 @@ class DirectAttempt:
         request = self._request = plan.wire_format.invoke_translate_request(alone, self._wire)
         if type(request) is not ChatRequest or has_server_tools(request):
             return None
-        self._is_streamed = call.progress.is_streamed = request.stream
+        self._is_streamed = request.stream
         try:
             restored = restore_without_memory(call, request, signatures=plan.provider.capabilities.signatures)
             if restored is None:
