@@ -21,7 +21,6 @@ from tornado_gate.types import Reply
 class ChosenAttempt(DirectAttempt):
     """An attempt at the first of several candidates, or at a target that is measured or has a limit of running requests."""
 
-    _holds: list[Callable[[], None]] | None = None
     _must_wait = False
 
     def __init__(self, others: Others, *arguments: Any) -> None:
@@ -29,24 +28,24 @@ class ChosenAttempt(DirectAttempt):
         super().__init__(*arguments)
         self.needs = others.needs
         self._loads = others.snapshot.targets.loads
+        self._holds: list[Callable[[], None]] = []
 
     def begin(self) -> bool:
         """Count the attempt in the load of its target, take its slot, and send the request."""
         plan, call = self.plan, self.call
+        holds = self._holds
+        if plan.is_measured:
+            self.load, end_load = begin_load(self._loads, plan.target)
+            holds.append(end_load)
+        # Neither this attempt nor its call may be in the function, which the call refers to.
+        call.when_ended(partial(_release, holds))
         rules = plan.provider.entry.concurrency
-        if plan.is_measured or rules is not None:
-            holds = self._holds = []
-            if plan.is_measured:
-                self.load, end_load = begin_load(self._loads, plan.target)
-                holds.append(end_load)
-            # Neither this attempt nor its call may be in the function, which the call refers to.
-            call.when_ended(partial(_release, holds))
-            if rules is not None:
-                leave = self._gate.target_queues.find_queue(plan.target.provider).try_enter(call.caller.account, rules)
-                if leave is None:
-                    self._must_wait = True
-                    return False
-                holds.append(leave)
+        if rules is not None:
+            leave = self._gate.target_queues.find_queue(plan.target.provider).try_enter(call.caller.account, rules)
+            if leave is None:
+                self._must_wait = True
+                return False
+            holds.append(leave)
         is_sent = super().begin()
         if self._is_streamed:
             call.progress.expect_stream()
@@ -61,8 +60,7 @@ class ChosenAttempt(DirectAttempt):
 
     async def run(self) -> PreparedAnswer:
         """Continue in a task. The attempt holds its load and its slot until it fails, or the response ends."""
-        if self._holds is not None:
-            self.closing.callback(_release, self._holds)
+        self.closing.callback(_release, self._holds)
         if self.call.failover is False:
             self.others = None
         return await super().run()

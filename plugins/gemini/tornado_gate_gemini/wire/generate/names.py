@@ -96,17 +96,14 @@ def convert_to_camel_case(value: Any) -> Any:
 
 def _is_camel(value: Any) -> bool:
     """Return whether `value` has no known snake_case name at any level (fast check for the frequent case)."""
-    containers: list[Any] = [value]
+    containers: list[Any] = [value] if type(value) in _CONTAINERS else []
     for container in containers:  # it grows; a loop takes less time than a function that calls itself
-        kind = type(container)
-        if kind is dict:
-            if not _SNAKE_NAME_SET.isdisjoint(container):
-                return False
-            members: Iterable[Any] = container.values()
-        elif kind is list:
-            members = container
+        if type(container) is list:
+            members: Iterable[Any] = container
+        elif _SNAKE_NAME_SET.isdisjoint(container):
+            members = container.values()
         else:
-            continue
+            return False
         for member in members:
             if type(member) in _CONTAINERS:
                 containers.append(member)
