@@ -29,7 +29,7 @@ CASES = ("chat", "a2o", "40kb", "stream")
 """The cases that are counted if none is named."""
 KEPT = Path(sys.prefix) / "instructions.json"
 WARM_UPS = 10
-ROUNDS = 3
+ROUNDS = 5
 REQUESTS = 200
 """The requests of a round, without a pause, so that the timers that fire meanwhile are few. The cheapest round counts."""
 START_SECONDS = 300.0
