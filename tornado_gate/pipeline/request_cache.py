@@ -12,7 +12,8 @@ from tornado_gate.codec.byte_search import contains_any, contains_quickly
 from tornado_gate.guards.tool_texts import check_tool_texts
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.own_links import MARK, RARE_BYTE
-from tornado_gate.plugins.lanes import FormatLane, Lane
+from tornado_gate.plugins.hook_calls import Lane
+from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.types import NO_TARGET, Call, Request, WireRequest
 
 Given = TypeVar("Given")

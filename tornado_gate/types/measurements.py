@@ -174,6 +174,10 @@ class Progress(State):
         self.ends_at = ends_at
         self.is_streamed = is_streamed
 
+    def expect_stream(self) -> None:
+        """Note that the caller has requested a stream, before a time limit is noted."""
+        self.is_streamed = True
+
     def send(self) -> None:
         """Note that the upstream gets the request now."""
         self.is_sent = True
