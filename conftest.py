@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import inspect
 import os
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import certifi
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -63,6 +65,20 @@ TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
 def measure_memory() -> int:
     """The bytes of memory of this process."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+PATIENCE_SECONDS = 60.0
+"""The time that httpx waits for a response, instead of its default of 5 s: a busy machine answers late."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_clients() -> Iterator[None]:
+    """A request of a test ends with its response, not because the machine is busy."""
+    default = inspect.signature(httpx.get).parameters["timeout"].default
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "read", "write", "pool"):
+            patch.setattr(default, name, PATIENCE_SECONDS)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
