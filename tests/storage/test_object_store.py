@@ -128,7 +128,7 @@ async def test_a_bucket_that_does_not_respond_delays_one_request_only(
         results = await asyncio.gather(
             *(node.store.find_file("0" * 32 + ".png") for _ in range(1000)), return_exceptions=True
         )
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 20
         assert {type(result) for result in results} == {MediaUnavailable}
         assert node.failures == 1
     finally:
