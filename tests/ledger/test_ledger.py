@@ -318,14 +318,14 @@ def test_adding_never_waits_for_the_database(
 
     def block(*_: Any, **__: Any) -> int:
         blocked.set()
-        release.wait(30)
+        release.wait(60)
         return 0
 
     monkeypatch.setattr(ledger_module, "write_rows", block)
     ledger = Ledger(database, database.data_dir, LedgerConfig(), metrics)
     ledger.start()
     ledger.add(make_entry("r0"))
-    assert blocked.wait(10)
+    assert blocked.wait(60)
     for number in range(1, 20):
         ledger.add(make_entry(f"r{number}"))
     release.set()

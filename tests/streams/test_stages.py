@@ -392,7 +392,7 @@ class Slow(stages.Step[int, int]):
     def work(self, out: list[int]) -> bool:
         self.threads.append(threading.current_thread().name)
         self.on_work()
-        assert self.released.wait(10)
+        assert self.released.wait(60)
         out.append(5)
         return False
 

@@ -172,7 +172,7 @@ def test_a_wrong_switch_is_refused(console: AdminConsole, path: str, form: dict[
 def test_a_check_that_hangs_is_given_up(console: AdminConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
     monkeypatch.setattr(configuration_changes, "CHECK_SECONDS", 0.01)
-    monkeypatch.setattr(plugin_pages, "review_plugin", lambda *_, **__: ended.wait(20))
+    monkeypatch.setattr(plugin_pages, "review_plugin", lambda *_, **__: ended.wait(60))
     response = console.post("/console/plugins/cascade/switch", on="true")
     ended.set()
     assert response.code == 503
