@@ -19,6 +19,7 @@ import certifi
 import httpx
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "0"))
 
@@ -34,6 +35,9 @@ settings.register_profile(
     "repository", deadline=None, derandomize=not FACTOR, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repository")
+if not FACTOR:
+    # Hypothesis also tries constants of the modules that are imported, which depend on the tests that the process ran before.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(wrapper=True)
