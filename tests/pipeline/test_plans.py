@@ -60,7 +60,8 @@ def test_the_number_of_plans_is_bounded_on_one_connection_and_on_many(
             for client, key in ((first, ALICE), (second, BOB)):
                 answer = await ask(client, make_request(model=f"any-{number}", key=key))
                 assert answer.headers["X-Gate-Model"] == str(number)
-            assert count_new_plans(earlier) <= 8
+            if number % 10 == 9:  # it looks at all objects of the process
+                assert count_new_plans(earlier) <= 8
         await first.close()
         await second.close()
         assert stage.direct == 60
