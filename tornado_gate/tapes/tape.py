@@ -23,12 +23,13 @@ class TapeError(Exception):
 
 
 class TapeRequest(Value, frozen=True, kw_only=True):
-    """A recorded request. `path` has its query. Secret values of headers are ``***``."""
+    """A recorded request. `path` has its query. Secret values of headers are ``***``. `unrecorded` is what is left out, or ""."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
+    unrecorded: str = ""
 
 
 class Exchange(State):
@@ -128,7 +129,13 @@ def _add_line(tape: Tape, line: Mapping[str, Any]) -> None:
 
 
 def _read_request(line: Mapping[str, Any], path: str) -> TapeRequest:
-    return TapeRequest(method=line["method"], path=path, headers=line["headers"], body=_read_data(line))
+    return TapeRequest(
+        method=line["method"],
+        path=path,
+        headers=line["headers"],
+        body=_read_data(line),
+        unrecorded=line.get("unrecorded", ""),
+    )
 
 
 def _read_data(line: Mapping[str, Any]) -> bytes:

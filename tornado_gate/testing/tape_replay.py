@@ -24,7 +24,7 @@ from tornado_gate.testing.answer_texts import find_main_text
 from tornado_gate.testing.differences import describe_difference
 from tornado_gate.testing.scripted_upstream import Fault, Pause, ReceivedRequest, ScriptedUpstream, Step, UpstreamAnswer
 from tornado_gate.testing.stage import CallerAnswer, CallerRequest, open_stage
-from tornado_gate.testing.tape_values import read_body, replace_made_values
+from tornado_gate.testing.tape_values import is_form, read_body, replace_made_values
 from tornado_gate.types import ResponseRules
 from tornado_gate.types.value import Value
 
@@ -100,6 +100,8 @@ def check_replayable(tape: Tape) -> TapeRequest:
         reason = f"{tape.end.get('omitted_bytes')} bytes are missing; record with a larger tapes.tape_bytes"
     elif tape.end.get("withheld"):
         reason = "a guard has replaced a part of the response, so that the response is not on the tape"
+    elif tape.request.unrecorded:
+        reason = f"it does not have {tape.request.unrecorded}"
     elif tape.end.get("outcome") == "aborted":
         reason = "the caller has left before the end of the response"
     elif not tape.exchanges or not tape.targets:
@@ -213,6 +215,8 @@ def _describe_received(request: ReceivedRequest) -> dict[str, Any]:
 def _describe_request(method: str, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
     lowered = {name.lower(): value for name, value in headers.items()}
     shown = {name: value for name, value in lowered.items() if name not in _CHANGING}
+    if is_form(lowered.get("content-type", "")):
+        shown["content-type"] = "multipart/form-data"  # each form has its own boundary
     return {"line": f"{method} {path}", "headers": shown, "body": read_body(body, lowered.get("content-type", ""))}
 
 

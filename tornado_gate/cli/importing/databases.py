@@ -145,7 +145,8 @@ def _read_tables(connection: Connection, name: str, columns: Columns) -> Tables:
     rest = MAX_CHARACTERS
     tables: Tables = {}
     for table, wanted in columns.items():
-        tables[table] = rows = []
+        rows: list[dict[str, Any]] = []
+        tables[table] = rows
         for row in _select_rows(connection, table, wanted):
             rest -= sum(len(value) for value in row.values() if isinstance(value, (str, bytes)))
             if len(rows) == MAX_ROWS:
@@ -162,7 +163,7 @@ def _select_rows(connection: Connection, table: str, wanted: Sequence[str]) -> I
 
     empty = sqlalchemy.select(sqlalchemy.text("*")).select_from(sqlalchemy.table(table)).limit(0)
     known = set(connection.execute(empty).keys())
-    columns = [sqlalchemy.column(name) for name in wanted if name in known]
+    columns: list[Any] = [sqlalchemy.column(name) for name in wanted if name in known]
     if not columns:
         return
     query = sqlalchemy.select(*columns).select_from(sqlalchemy.table(table)).order_by(columns[0]).limit(MAX_ROWS + 1)

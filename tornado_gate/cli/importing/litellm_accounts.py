@@ -53,7 +53,7 @@ _LOST: Final = {
     "project_id": "teams are not divided into projects; make a team for each",
     "model_id": "teams have no aliases of models; add the alias under `models`",
 }
-_EMPTY: Final = (None, "", "{}", "[]", {}, [])
+_EMPTY: Final[tuple[Any, ...]] = (None, "", "{}", "[]", {}, [])
 _METADATA_LOST: Final = ("guardrails", "model_rpm_limit", "model_tpm_limit", "logging", "disable_fallbacks")
 
 
@@ -97,10 +97,11 @@ class _Reader:
             self._report.note(f"{where} is left out: {reason}")
             return
         digest = parse_hash(key.get("token"))
-        fault = "its hash is not a SHA-256 in hexadecimal" if digest is None else _find_obstacle(key)
+        fault = _find_obstacle(key)
         models = self._list_models(key)
-        if fault or models is None or (team is not None and self._list_models(team) is None):
-            reason = fault or "it allows no model, or models of a group that is not in conf"
+        if digest is None or fault or models is None or (team is not None and self._list_models(team) is None):
+            unhashed = "its hash is not a SHA-256 in hexadecimal" if digest is None else ""
+            reason = fault or unhashed or "it allows no model, or models of a group that is not in conf"
             self._report.lose(where, f"{reason}; make another key with `tornado-gate keys create`")
             return
         self._report_losses(key, where)
@@ -144,8 +145,8 @@ class _Reader:
         """Return `limits` and `budget`. A bound that the owner lacks comes from its shared budget."""
         shared = self._budgets.get(str(owner.get("budget_id")), {})
         row = {name: shared.get(name) if owner.get(name) is None else owner[name] for name in _BOUNDS}
-        report, limits = self._report, {}
-        limits |= convert_bound("requests", row["rpm_limit"], "minute", f"{where}, rpm_limit", report)
+        report = self._report
+        limits = convert_bound("requests", row["rpm_limit"], "minute", f"{where}, rpm_limit", report)
         limits |= convert_bound("tokens", row["tpm_limit"], "minute", f"{where}, tpm_limit", report)
         limits |= convert_bound("concurrent", row["max_parallel_requests"], "", f"{where}, parallel requests", report)
         period = find_period(row["budget_duration"])

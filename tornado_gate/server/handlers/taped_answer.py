@@ -16,6 +16,7 @@ from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.tapes.exchanges import RecordingPools
+from tornado_gate.tapes.forms import copy_form
 from tornado_gate.tapes.guarding import RecordingFormat, ReviewLog, may_keep_answer
 from tornado_gate.tapes.recorder import Recorder, redact_answer_headers
 from tornado_gate.tapes.tapes import find_rule, matches_key
@@ -60,7 +61,7 @@ class TapedAnswerHandler(DirectAnswerHandler):
     def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
         """Return the response, and record it if the request is selected. Raises GateError."""
         rules, route = self.snapshot.config.tapes, wire.route
-        if rules is None or route.model == "none" or route.operation in _WITHOUT_TAPE or wire.form or wire.plain:
+        if rules is None or route.model == "none" or route.operation in _WITHOUT_TAPE:
             return super().make_answer(call, wire)
         reason, model = self._find_reason(rules, call, wire)
         head = {
@@ -97,7 +98,7 @@ class TapedAnswerHandler(DirectAnswerHandler):
             self._reviews = ReviewLog(gate.metrics)
             gate.guarding = self._reviews.watch(gate.guarding)
         else:
-            recorder.note_request(wire)
+            recorder.note_request(wire, await copy_form(wire, recorder.room) if wire.form else None)
         wire_format = RecordingFormat(snapshot.formats[call.format], recorder)
         recorded = replace(snapshot, formats={**snapshot.formats, call.format: wire_format})
         answer = await dispatch(replace(self.services, gate=gate), recorded, call, wire)
