@@ -181,11 +181,22 @@ def key_refused(provider: str = "") -> UpstreamKeyRefused:
     )
 
 
-def unreachable(provider: str) -> UpstreamUnreachable:
+def unreachable(provider: str, advice: str = "Check its base_url.") -> UpstreamUnreachable:
     """Return the error for a failed connection: unknown host, refused, TLS error."""
-    return UpstreamUnreachable(
-        f"{describe_provider(provider)} could not be reached. Try again later.", advice="Check its base_url."
-    )
+    return UpstreamUnreachable(f"{describe_provider(provider)} could not be reached. Try again later.", advice=advice)
+
+
+def find_tls_advice(error: Exception) -> str:
+    """Return what to change if two sides do not trust each other's certificates, "" for another fault.
+
+    With TLS 1.3 a server refuses a certificate after the handshake, when the request has already been sent.
+    """
+    text = str(error)
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return "Its certificate is of an unknown authority or has another name: check ca_file and base_url."
+    if any(alert in text for alert in _REFUSED_CERTIFICATE):
+        return "It demands a certificate of the gateway, or refuses it: check client_certificate and client_key."
+    return ""
 
 
 def not_connected_in_time(provider: str) -> UpstreamConnectTimeout:
