@@ -6,7 +6,6 @@ import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import httpx
 import pytest
@@ -90,8 +89,8 @@ def test_without_a_certificate_that_the_upstream_accepts_the_log_names_the_keys_
     gateway: Gateway, name: str
 ) -> None:
     response = ask(gateway, f"{name}-gpt")
-    assert response.status_code == 502, response.text
+    assert (response.status_code, response.json()["error"]["code"]) == (502, "upstream_unreachable"), response.text
     log = gateway.wait_for_log(f"upstream '{name}' failed: ")
     line = next(line for line in log.splitlines() if f"upstream '{name}' failed: " in line)
-    assert "client_certificate" in line, line
+    assert "check client_certificate and client_key" in line, line
     assert "localhost" not in response.text

@@ -53,6 +53,13 @@ MOST_TEXT: Final = 2000
 MOST_RETRY_SECONDS: Final = 86_400
 """The longest wait that is sent to a caller."""
 
+_REFUSED_CERTIFICATE: Final = (
+    *("ALERT_CERTIFICATE_REQUIRED", "ALERT_UNKNOWN_CA", "ALERT_BAD_CERTIFICATE", "ALERT_CERTIFICATE_UNKNOWN"),
+    *("ALERT_CERTIFICATE_EXPIRED", "ALERT_CERTIFICATE_REVOKED", "ALERT_UNSUPPORTED_CERTIFICATE"),
+    *("ALERT_HANDSHAKE_FAILURE", "ALERT_ACCESS_DENIED"),
+)
+"""OpenSSL's names of the alerts with which a server refuses a client's certificate, or one that is missing. RFC 8446, section 6."""
+
 _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]*)?")
 
 MOST_REASON: Final = 100
