@@ -58,7 +58,7 @@ _REFUSED_CERTIFICATE: Final = (
     *("ALERT_CERTIFICATE_EXPIRED", "ALERT_CERTIFICATE_REVOKED", "ALERT_UNSUPPORTED_CERTIFICATE"),
     *("ALERT_HANDSHAKE_FAILURE", "ALERT_ACCESS_DENIED"),
 )
-"""OpenSSL's names of the alerts with which a server refuses a client's certificate, or one that is missing. RFC 8446, section 6."""
+"""OpenSSL's names of the alerts by which a server refuses a certificate, or demands one. RFC 8446, section 6."""
 
 _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]*)?")
 
