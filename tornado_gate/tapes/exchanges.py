@@ -66,6 +66,9 @@ class RecordingPool:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pool, name)
 
+    def session(self) -> RecordingSession:
+        return RecordingSession(self._pool.session(), self._recorder, make_mask(self._progress.target))
+
     def client(self) -> RecordingClient:
         return RecordingClient(self._pool.client(), self._recorder, make_mask(self._progress.target))
 
@@ -115,6 +118,27 @@ class RecordingClient:
         answer.__class__ = RecordedResponse
         assert isinstance(answer, RecordedResponse)
         answer.record(recorder, mask, number)
+        return answer
+
+
+class RecordingSession:
+    """A session of aiohttp that records handshakes of WebSockets."""
+
+    def __init__(self, session: Any, recorder: Recorder, mask: SecretMask | None) -> None:
+        self._session = session
+        self._recorder = recorder
+        self._mask = mask
+
+    async def get(self, url: str, *, headers: Mapping[str, str], **rest: Any) -> Any:
+        """Send a handshake as ``aiohttp.ClientSession.get``."""
+        recorder, mask, number = self._recorder, self._mask, self._recorder.begin_exchange()
+        shown = redact_headers(headers, mask)
+        recorder.note_data(
+            "upstream_request", b"", method="GET", exchange=number, url=redact_url(url, mask), headers=shown
+        )
+        answer = await self._session.get(url, headers=headers, **rest)
+        answered = redact_answer_headers({str(name): value for name, value in answer.headers.items()}, mask)
+        recorder.note("upstream_head", exchange=number, status=answer.status, headers=answered)
         return answer
 
 

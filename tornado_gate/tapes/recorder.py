@@ -24,6 +24,10 @@ LINE_BYTES: Final = 200
 """The size that each line counts in addition to its data."""
 ANSWERS: Final = frozenset({"upstream_chunk", "answer_chunk"})
 """Lines with parts of responses. Their data are withheld if a guard has replaced a part."""
+MESSAGES: Final = frozenset({"caller_message", "upstream_sent", "upstream_message", "answer_message"})
+"""Lines with messages of a session, in the order in which they pass the gateway."""
+_MANY: Final = ANSWERS | MESSAGES
+"""Lines that a tape without room leaves out."""
 
 
 class Line(Value, frozen=True):
@@ -76,7 +80,7 @@ class Recorder:
         kept = data[: self.room] if len(data) > self.room else data
         cut_bytes = (len(data) if size is None else size) - len(kept)
         self._omitted += cut_bytes
-        if not kept and data and kind in ANSWERS:
+        if not kept and data and kind in _MANY:
             return
         cut = {"cut_bytes": cut_bytes} if cut_bytes else {}
         line = Line({"kind": kind, "at": self.read_clock(), **members, **cut}, bytes(kept), mask)
@@ -117,7 +121,7 @@ class Recorder:
         return round(time.monotonic() - self.started, 6)
 
     def _add(self, line: Line, size: int) -> None:
-        if self._size > self._most_bytes and line.members["kind"] in ANSWERS:
+        if self._size > self._most_bytes and line.members["kind"] in _MANY:
             self._omitted += size
             return
         self._size += LINE_BYTES + size

@@ -7,7 +7,8 @@ the upstream, or another response to the caller, than it did when the tape was r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +24,8 @@ from tornado_gate.tapes.tape import Exchange, Tape, TapeError, TapeRequest, read
 from tornado_gate.testing.answer_texts import find_main_text
 from tornado_gate.testing.differences import describe_difference
 from tornado_gate.testing.scripted_upstream import Fault, Pause, ReceivedRequest, ScriptedUpstream, Step, UpstreamAnswer
-from tornado_gate.testing.stage import CallerAnswer, CallerRequest, open_stage
+from tornado_gate.testing.session_player import SessionPlayer
+from tornado_gate.testing.stage import CallerAnswer, CallerRequest, Stage, open_stage
 from tornado_gate.testing.tape_values import is_form, read_body, replace_made_values
 from tornado_gate.types import ResponseRules
 from tornado_gate.types.value import Value
@@ -43,6 +45,7 @@ _CHANGING: Final = _UNSENT | {
     "tracestate",
     "user-agent",
     "idempotency-key",
+    "sec-websocket-key",
 }
 """Headers of requests to upstreams that are different in each request, or with each version."""
 _COMPARED: Final = ("content-type", "retry-after")
@@ -75,6 +78,8 @@ def replay_tape(path: Path, *, with_times: bool = False) -> Replay:
 async def replay(tape: Tape, *, with_times: bool = False) -> Replay:
     """Send the recorded request through a gateway with the recorded targets, and compare. Raises TapeError."""
     request = check_replayable(tape)
+    if tape.messages:
+        return await _replay_session(tape, request)
     exchanges = [tape.exchanges[number] for number in sorted(tape.exchanges)]
     played = iter(exchanges)
 
@@ -126,7 +131,37 @@ def play_exchange(exchange: Exchange, *, with_times: bool) -> UpstreamAnswer:
     )
 
 
+async def _replay_session(tape: Tape, request: TapeRequest) -> Replay:
+    """Open the recorded session, and pass its messages in the recorded order. Compare what each side gets."""
+    headers = {name: value for name, value in request.headers.items() if _is_sent(name, value)}
+    shown = {name: value for name, value in headers.items() if not name.lower().startswith("sec-websocket-")}
+    player = SessionPlayer(tape.messages)
+    async with player.serving() as url, _open_stage(tape, url) as stage:
+        await player.play(stage.connect(request.path, shown))
+    exchanges = [tape.exchanges[number] for number in sorted(tape.exchanges)]
+    differences = compare_requests(exchanges, tuple(player.received))
+    for kind, what in (
+        ("upstream_sent", "The messages to the upstream"),
+        ("answer_message", "The messages to the caller"),
+    ):
+        before = [read_body(text.encode(), "") for known, text in tape.messages if known == kind]
+        after = [read_body(text.encode(), "") for known, text in player.passed if known == kind]
+        if text := _find_difference(before, after):
+            differences.append(f"{what}:\n{text}")
+    answer = CallerAnswer(status=tape.status, headers={}, body=b"", broken=False)
+    return Replay(tape=tape, received=tuple(player.received), answer=answer, differences=tuple(differences))
+
+
 async def _send_request(tape: Tape, request: TapeRequest, url: str) -> CallerAnswer:
+    headers = {name: value for name, value in request.headers.items() if _is_sent(name, value)}
+    caller_request = CallerRequest(method=request.method, path=request.path, headers=headers, body=request.body)
+    async with _open_stage(tape, url) as stage:
+        return await stage.send(caller_request)
+
+
+@asynccontextmanager
+async def _open_stage(tape: Tape, url: str) -> AsyncIterator[Stage]:
+    """Serve a gateway with the targets of a tape, whose upstream is at `url`. Raises TapeError."""
     models, providers = make_entries(tape, url)
     host = PluginHost()
     names = {tape.head["format"], *(entry.plugin for entry in providers)}
@@ -136,11 +171,9 @@ async def _send_request(tape: Tape, request: TapeRequest, url: str) -> CallerAns
         if name not in names:
             del host.plugins[name]
     rules = ResponseRules(store=tape.head["store"], copies=tape.head["copies"])
-    headers = {name: value for name, value in request.headers.items() if _is_sent(name, value)}
-    caller_request = CallerRequest(method=request.method, path=request.path, headers=headers, body=request.body)
     try:
         async with open_stage(host, models, providers, dialect=tape.head["dialect"], responses=rules) as stage:
-            return await stage.send(caller_request)
+            yield stage
     except ConfigError as error:
         what = "; ".join(f"{'.'.join(map(str, path))} {message}" for path, message in error.faults)
         raise TapeError(f"The tape cannot be replayed: its provider entry is not valid any more: {what}.") from None

@@ -7,8 +7,7 @@ from copy import copy
 from typing import Any, Final
 
 from tornado_gate.config.tapes import TapesConfig
-from tornado_gate.errors import GateError, InvalidField, NotAllowed
-from tornado_gate.pipeline import auth
+from tornado_gate.errors import GateError
 from tornado_gate.pipeline.model_names import resolve_model_name
 from tornado_gate.pipeline.pipeline import PreparedAnswer
 from tornado_gate.server.dispatch import dispatch
@@ -19,12 +18,10 @@ from tornado_gate.tapes.exchanges import RecordingPools
 from tornado_gate.tapes.forms import copy_form
 from tornado_gate.tapes.guarding import RecordingFormat, ReviewLog, may_keep_answer
 from tornado_gate.tapes.recorder import Recorder, redact_answer_headers
-from tornado_gate.tapes.tapes import find_rule, matches_key
+from tornado_gate.tapes.selection import HEADER, HEADER_SENT, find_reason, matches_key, read_wish
 from tornado_gate.types import Call, Caller, WireRequest
 from tornado_gate.types.value import replace
 
-HEADER: Final = "x-gate-tape"
-_HEADER_SENT: Final = "X-Gate-Tape"
 _WITHOUT_TAPE: Final = frozenset({"videos", "models"})
 """Operations whose requests are not recorded: they are answered later, or without an upstream."""
 
@@ -47,15 +44,7 @@ class TapedAnswerHandler(DirectAnswerHandler):
 
     def _may_be_taped(self, rules: TapesConfig, caller: Caller) -> bool:
         """Return whether requests with this head may be recorded. Raises NotAllowed, InvalidField."""
-        wish = self.lower_headers.get(HEADER)
-        if wish is not None:
-            if not auth.is_administrator(caller):
-                message = (
-                    f"The header '{HEADER}' requires a key with the role administrator. Send the request without it."
-                )
-                raise NotAllowed(message, code="administrator_required", param=HEADER)
-            if wish not in ("0", "1"):
-                raise InvalidField(HEADER, f"'{HEADER}' must be 1, to record this request, or 0.")
+        wish = read_wish(self.lower_headers, caller)
         return wish is not None or any(matches_key(rule, caller) for rule in rules.rules)
 
     def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
@@ -71,7 +60,7 @@ class TapedAnswerHandler(DirectAnswerHandler):
         }
         recorder = self.services.tapes.begin(rules, head, self.started) if reason else None
         if reason == "header":
-            self._shown_tape = self.headers[_HEADER_SENT] = recorder.id if recorder else "skipped"
+            self._shown_tape = self.headers[HEADER_SENT] = recorder.id if recorder else "skipped"
         if recorder is None:
             return super().make_answer(call, wire)
         self._recorder = recorder
@@ -83,11 +72,7 @@ class TapedAnswerHandler(DirectAnswerHandler):
             model = resolve_model_name(self.snapshot.config.defaults, wire, call.caller)
         except GateError:
             return "", ""  # the pipeline raises it again
-        wish = self.lower_headers.get(HEADER)
-        if wish is not None:
-            return ("header" if wish == "1" else ""), model
-        rule = find_rule(rules, call.caller, model)
-        return ("" if rule is None else f"rule {rule}"), model
+        return find_reason(rules, self.lower_headers.get(HEADER), call.caller, model), model
 
     async def _make_taped_answer(self, recorder: Recorder, call: Call, wire: WireRequest) -> PreparedAnswer | MediaFile:
         """Serve the request with a gate and a format that record."""
@@ -111,7 +96,7 @@ class TapedAnswerHandler(DirectAnswerHandler):
     def make_first_headers(self) -> dict[str, str]:
         headers = super().make_first_headers()
         if self._shown_tape:
-            headers[_HEADER_SENT] = self._shown_tape
+            headers[HEADER_SENT] = self._shown_tape
         return headers
 
     def write(self, chunk: bytes) -> Awaitable[None] | None:
