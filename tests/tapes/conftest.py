@@ -30,7 +30,9 @@ models:
   both: {{provider: chat, model: gpt-4o, fallback: [of-second]}}
   recorded-by-rule: {{provider: chat, model: gpt-4o}}
   of-audio: {{provider: chat, model: whisper-1}}
+  of-video: {{provider: chat, model: sora-2}}
   inside: {{provider: embedded, model: local-chat}}
+videos: {{poll_seconds: 0.1}}
 tapes: {{most: 5, tape_bytes: 8192, rules: [{{models: [recorded-*], keys: [ann]}}]}}
 keys:
   - {{name: root, key: {root}, account: a, role: administrator}}

@@ -97,7 +97,12 @@ class RecordingClient:
         """Send a request as `HttpClient.request` does."""
         recorder, mask, number = self._recorder, self._mask, self._recorder.begin_exchange()
         sent = {name: value for name, value in usual if name.lower() not in {own.lower() for own in headers}}
-        described = {"exchange": number, "method": method, "url": redact_url(url, mask), "at": recorder.read_clock()}
+        described: dict[str, Any] = {
+            "exchange": number,
+            "method": method,
+            "url": redact_url(url, mask),
+            "at": recorder.read_clock(),
+        }
         described["headers"] = redact_headers({**headers, **sent}, mask)
         copied = None if body is None or isinstance(body, bytes) else CopiedBody(body, recorder.room)
         if copied is None:

@@ -50,7 +50,8 @@ class Tape(State):
     """A recorded request. `head` and `end` are the members of the first and the last line, `targets` those of the targets.
 
     `request` is None if the request was refused before a model got it. `body` has no keep-alives. `messages` of a realtime
-    session are pairs of their kind and text, in the order in which they passed the gateway.
+    session are pairs of their kind and text, in the order in which they passed the gateway. `task` is the id of a video task, ""
+    without one; `fetched` are the addresses of its files at other hosts.
     """
 
     head: Mapping[str, Any]
@@ -58,6 +59,8 @@ class Tape(State):
     targets: list[Mapping[str, Any]] = field(default_factory=list)
     exchanges: dict[int, Exchange] = field(default_factory=dict)
     messages: list[tuple[str, str]] = field(default_factory=list)
+    task: str = ""
+    fetched: list[str] = field(default_factory=list)
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
@@ -124,6 +127,10 @@ def _add_line(tape: Tape, line: Mapping[str, Any]) -> None:
             tape.exchanges[line["exchange"]].fault = line["fault"]
         case "caller_message" | "upstream_sent" | "upstream_message" | "answer_message" as kind:
             tape.messages.append((kind, line["text"]))
+        case "task":
+            tape.task = line["id"]
+        case "fetched":
+            tape.fetched.append(line["url"])
         case "answer_head":
             tape.status, tape.headers = line["status"], line["headers"]
         case "answer_chunk":

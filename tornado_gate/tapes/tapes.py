@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tornado_gate.config.tapes import TapesConfig
 from tornado_gate.tapes.recorder import Recorder
 from tornado_gate.tapes.store import TapeStore, make_tape_id
 from tornado_gate.telemetry.metrics.tapes import TapeMetrics
+
+if TYPE_CHECKING:
+    from tornado_gate.tapes.video_tapes import VideoTapes
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +33,7 @@ class Tapes:
     def __init__(self, data_dir: Path, metrics: TapeMetrics) -> None:
         self.store = TapeStore(data_dir, TapesConfig().keep_seconds)
         self._metrics = metrics
+        self.videos: VideoTapes | None = None
         self._recording = 0
         self._threads: ThreadPoolExecutor | None = None
 
@@ -73,6 +77,8 @@ class Tapes:
         await asyncio.to_thread(self.store.sweep)
 
     async def close(self) -> None:
-        """Wait until all tapes are written."""
+        """Wait until all tapes are written. Those of video tasks end."""
+        if self.videos is not None:
+            self.videos.close()
         if self._threads is not None:
             await asyncio.to_thread(self._threads.shutdown)

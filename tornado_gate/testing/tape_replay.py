@@ -15,12 +15,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tornado_gate.codec.secret_words import MASK, mask_address
-from tornado_gate.config.model import ModelEntry, ModelTarget, ProviderConfig, Secret
+from tornado_gate.config.model import FetchRules, ModelEntry, ModelTarget, ProviderConfig, Secret
 from tornado_gate.config.routing import RetriesConfig, RetryBudget
 from tornado_gate.errors import ConfigError
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.tapes.recorder import redact_headers
 from tornado_gate.tapes.tape import Exchange, Tape, TapeError, TapeRequest, read_tape
+from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.testing.answer_texts import find_main_text
 from tornado_gate.testing.differences import describe_difference
 from tornado_gate.testing.scripted_upstream import Fault, Pause, ReceivedRequest, ScriptedUpstream, Step, UpstreamAnswer
@@ -30,6 +31,8 @@ from tornado_gate.testing.tape_values import is_form, read_body, replace_made_va
 from tornado_gate.types import ResponseRules
 from tornado_gate.types.value import Value
 
+TASK_SECONDS: Final = 30.0
+"""The longest time that a replayed video task may take. Its polls do not wait as they did then."""
 REPLAY_KEY: Final = "replayed-upstream-key-0123456789"
 _UNSENT: Final = frozenset(
     {
@@ -90,9 +93,9 @@ async def replay(tape: Tape, *, with_times: bool = False) -> Replay:
         return play_exchange(exchange, with_times=with_times)
 
     async with ScriptedUpstream(play).serving() as upstream:
-        answer = await _send_request(tape, request, upstream.url)
+        answer, task = await _send_request(tape, request, upstream.url)
         received = tuple(upstream.received)
-    differences = [*compare_requests(exchanges, received), *compare_answers(tape, answer)]
+    differences = [*compare_requests(exchanges, received), *compare_answers(tape, answer), *_compare_tasks(tape, task)]
     return Replay(tape=tape, received=received, answer=answer, differences=tuple(differences))
 
 
@@ -107,6 +110,8 @@ def check_replayable(tape: Tape) -> TapeRequest:
         reason = "a guard has replaced a part of the response, so that the response is not on the tape"
     elif tape.request.unrecorded:
         reason = f"it does not have {tape.request.unrecorded}"
+    elif tape.end.get("outcome") == "left":
+        reason = "the task had not ended when the recording ended"
     elif tape.end.get("outcome") == "aborted":
         reason = "the caller has left before the end of the response"
     elif not tape.exchanges or not tape.targets:
@@ -152,11 +157,27 @@ async def _replay_session(tape: Tape, request: TapeRequest) -> Replay:
     return Replay(tape=tape, received=tuple(player.received), answer=answer, differences=tuple(differences))
 
 
-async def _send_request(tape: Tape, request: TapeRequest, url: str) -> CallerAnswer:
+def _compare_tasks(tape: Tape, task: TaskRecord | None) -> list[str]:
+    """Return the difference of the ends of a video task. One whose video is at another host fails here without its file."""
+    if not tape.task or tape.fetched:
+        return []
+    before = f"{tape.end['task_status']} {tape.end['error_code']}".strip()
+    after = "has not ended" if task is None else f"{task.status} {task.error_code}".strip()
+    return [] if before == after else [f"The task:\n- {before}\n+ {after}"]
+
+
+async def _send_request(tape: Tape, request: TapeRequest, url: str) -> tuple[CallerAnswer, TaskRecord | None]:
+    """Send the recorded request. Return the response, and the task that it has created, when it has ended."""
     headers = {name: value for name, value in request.headers.items() if _is_sent(name, value)}
     caller_request = CallerRequest(method=request.method, path=request.path, headers=headers, body=request.body)
     async with _open_stage(tape, url) as stage:
-        return await stage.send(caller_request)
+        ended: asyncio.Future[TaskRecord] = asyncio.get_running_loop().create_future()
+        stage.services.tasks.engine.on_end = lambda record: None if ended.done() else ended.set_result(record)
+        answer = await stage.send(caller_request)
+        if not tape.task or answer.status >= 400:
+            return answer, None
+        await asyncio.wait([ended], timeout=TASK_SECONDS)
+        return answer, ended.result() if ended.done() else None
 
 
 @asynccontextmanager
@@ -171,8 +192,11 @@ async def _open_stage(tape: Tape, url: str) -> AsyncIterator[Stage]:
         if name not in names:
             del host.plugins[name]
     rules = ResponseRules(store=tape.head["store"], copies=tape.head["copies"])
+    rest: dict[str, Any] = {"dialect": tape.head["dialect"], "responses": rules}
+    if tape.task:
+        rest["fetch"] = FetchRules(schemes=frozenset())  # files at other hosts are not fetched
     try:
-        async with open_stage(host, models, providers, dialect=tape.head["dialect"], responses=rules) as stage:
+        async with open_stage(host, models, providers, **rest) as stage:
             yield stage
     except ConfigError as error:
         what = "; ".join(f"{'.'.join(map(str, path))} {message}" for path, message in error.faults)

@@ -32,3 +32,7 @@ class AnswerHandlers:
         from tornado_gate.server.handlers.taped_realtime import TapedRealtimeHandler
 
         self.make, self.realtime = partial(TapedAnswerHandler, services), TapedRealtimeHandler
+        if services.tapes.videos is None:
+            from tornado_gate.tapes.video_tapes import VideoTapes
+
+            services.tapes.videos = VideoTapes(services.tapes, services.tasks.engine)

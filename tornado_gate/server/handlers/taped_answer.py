@@ -22,8 +22,7 @@ from tornado_gate.tapes.selection import HEADER, HEADER_SENT, find_reason, match
 from tornado_gate.types import Call, Caller, WireRequest
 from tornado_gate.types.value import replace
 
-_WITHOUT_TAPE: Final = frozenset({"videos", "models"})
-"""Operations whose requests are not recorded: they are answered later, or without an upstream."""
+_VIDEOS: Final = "videos"
 
 
 class TapedAnswerHandler(DirectAnswerHandler):
@@ -50,7 +49,7 @@ class TapedAnswerHandler(DirectAnswerHandler):
     def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
         """Return the response, and record it if the request is selected. Raises GateError."""
         rules, route = self.snapshot.config.tapes, wire.route
-        if rules is None or route.model == "none" or route.operation in _WITHOUT_TAPE:
+        if rules is None or route.model == "none" or route.operation == "models" or self._is_unrecorded_video(wire):
             return super().make_answer(call, wire)
         reason, model = self._find_reason(rules, call, wire)
         head = {
@@ -65,6 +64,12 @@ class TapedAnswerHandler(DirectAnswerHandler):
             return super().make_answer(call, wire)
         self._recorder = recorder
         return self._make_taped_answer(recorder, call, wire)
+
+    def _is_unrecorded_video(self, wire: WireRequest) -> bool:
+        """Return whether a request makes a video that guards review, or that may be the same as an earlier one's."""
+        if wire.route.operation != _VIDEOS:
+            return False
+        return bool(self.snapshot.guards.lanes) or "idempotency-key" in self.lower_headers
 
     def _find_reason(self, rules: TapesConfig, call: Call, wire: WireRequest) -> tuple[str, str]:
         """Return why the request is recorded, "" if it is not, and the model that it names."""
@@ -86,7 +91,12 @@ class TapedAnswerHandler(DirectAnswerHandler):
             recorder.note_request(wire, await copy_form(wire, recorder.room) if wire.form else None)
         wire_format = RecordingFormat(snapshot.formats[call.format], recorder)
         recorded = replace(snapshot, formats={**snapshot.formats, call.format: wire_format})
-        answer = await dispatch(replace(self.services, gate=gate), recorded, call, wire)
+        services = replace(self.services, gate=gate)
+        if wire.route.operation == _VIDEOS and (videos := services.tapes.videos) is not None:
+            rules = snapshot.config.tapes or TapesConfig()
+            tasks = videos.watch(self.services.tasks, self.gate.pools, recorder, rules)
+            services = replace(services, tasks=tasks)
+        answer = await dispatch(services, recorded, call, wire)
         if isinstance(answer, PreparedAnswer):
             self._keep_alive = answer.reply.keep_alive
         return answer
@@ -120,7 +130,8 @@ class TapedAnswerHandler(DirectAnswerHandler):
     def _end_exchange(self) -> None:
         recorder, self._recorder = self._recorder, None
         super()._end_exchange()
-        if recorder is None:
+        videos = self.services.tapes.videos
+        if recorder is None or (videos is not None and videos.note_answered(recorder)):
             return
         rules = self.snapshot.config.tapes or TapesConfig()
         outcome = self.outcome or ("failed" if self.status >= 500 else "refused" if self.status >= 400 else "complete")
