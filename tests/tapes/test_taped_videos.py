@@ -48,7 +48,7 @@ def test_a_video_is_recorded_until_its_task_has_ended_and_its_replay_is_equal(
     assert len(replay.received) == 4
 
     changed = tmp_path / "changed.jsonl"
-    changed.write_text(path.read_text(encoding="utf-8").replace(r'\"completed\"', r'\"failed\"'), encoding="utf-8")
+    changed.write_text(path.read_text(encoding="utf-8").replace(r"\"completed\"", r"\"failed\""), encoding="utf-8")
     done = run_command("replay", str(changed))
     assert (done.returncode, "- completed" in done.stdout) == (1, True), done.stdout
 

@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tornado_gate.config.tapes import TapesConfig
 from tornado_gate.tapes.recorder import Recorder
 from tornado_gate.tapes.store import TapeStore, make_tape_id
+from tornado_gate.tapes.video_tapes import VideoTapes
 from tornado_gate.telemetry.metrics.tapes import TapeMetrics
-
-if TYPE_CHECKING:
-    from tornado_gate.tapes.video_tapes import VideoTapes
 
 log = logging.getLogger(__name__)
 

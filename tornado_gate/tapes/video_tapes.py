@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tornado_gate.config.tapes import TapesConfig
 from tornado_gate.http.upstream import Pool
@@ -18,9 +19,6 @@ from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.service import TaskService
 from tornado_gate.types import Progress, Target
 from tornado_gate.types.value import State
-
-if TYPE_CHECKING:
-    from tornado_gate.tapes.tapes import Tapes
 
 MOST_TASKS: Final = 4
 """The number of tasks that are recorded at the same time. The tape of the oldest one ends when another task begins."""
@@ -36,11 +34,11 @@ class VideoTape(State):
 
 
 class VideoTapes:
-    """The open tapes of the tasks that this process runs."""
+    """The open tapes of the tasks that this process runs. `write` is `Tapes.end`."""
 
-    def __init__(self, tapes: Tapes, engine: TaskEngine) -> None:
+    def __init__(self, write: Callable[..., None], engine: TaskEngine) -> None:
         assert isinstance(engine.provider, ProviderClient)
-        self._tapes = tapes
+        self._write = write
         self._client = engine.provider
         self._open: dict[str, VideoTape] = {}
         self._count_end = engine.on_end
@@ -92,7 +90,7 @@ class VideoTapes:
         tape = self._open.pop(identity)
         self._client.recorded.pop(identity, None)
         end = tape.end
-        self._tapes.end(
+        self._write(
             tape.recorder, tape.rules, is_withheld=False, status=200, outcome="left" if end is None else "complete",
             error_code=end.error_code if end else "", guarded=False, task_status=end.status if end else "",
         )  # fmt: skip

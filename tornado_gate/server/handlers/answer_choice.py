@@ -35,4 +35,4 @@ class AnswerHandlers:
         if services.tapes.videos is None:
             from tornado_gate.tapes.video_tapes import VideoTapes
 
-            services.tapes.videos = VideoTapes(services.tapes, services.tasks.engine)
+            services.tapes.videos = VideoTapes(services.tapes.end, services.tasks.engine)
