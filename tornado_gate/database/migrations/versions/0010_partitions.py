@@ -22,7 +22,7 @@ from tornado_gate.database.engine import Database, DatabaseError, is_lock_timeou
 revision = "0010_partitions"
 down_revision = "0009_state"
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("tornado_gate.database.migrations")
 
 LOCK_MILLISECONDS = 400
 """The time for a lock. Writers wait meanwhile; they have 450 ms until they write to their spool."""
