@@ -79,7 +79,7 @@ def check_migrated(database: Database) -> None:
     """The database is as a new one, but for the partition with the old rows, which has kept its own indexes."""
     assert list_objects(database, "SELECT version_num FROM alembic_version") == [list_revisions()[-1]]
     with database.read() as connection:
-        assert [part.name for part in list_partitions(connection)][0] == "usage_before"
+        assert list_partitions(connection)[0].name == "usage_before"
     indexes = "SELECT indexname FROM pg_indexes WHERE tablename = 'usage_before' ORDER BY indexname"
     expected = [f"ix_usage_before_{name}" for name in ("errors", "key", "model", "request_id", "team", "user")]
     assert list_objects(database, indexes) == [*expected, "pk_usage_before"]
@@ -108,7 +108,9 @@ def watch(database: Database, react: Callable[[str], None]) -> Iterator[None]:
 
 def test_rows_are_kept_and_the_old_table_is_not_read_under_a_lock(old: Database, address: str, tmp_path: Path) -> None:
     newest = time.time()
-    before = list_objects(old, "SELECT pg_relation_filenode(indexrelid) FROM pg_index WHERE indrelid = 'usage'::regclass")
+    before = list_objects(
+        old, "SELECT pg_relation_filenode(indexrelid) FROM pg_index WHERE indrelid = 'usage'::regclass"
+    )
     with old.write() as connection:
         connection.execute(text("GRANT SELECT ON usage TO PUBLIC"))
     database = open_database(tmp_path / "new", address)
@@ -124,9 +126,7 @@ def test_rows_are_kept_and_the_old_table_is_not_read_under_a_lock(old: Database,
     database.close()
 
 
-def test_the_constraint_saves_postgresql_from_reading_the_rows(
-    old: Database, address: str, tmp_path: Path
-) -> None:
+def test_the_constraint_saves_postgresql_from_reading_the_rows(old: Database, address: str, tmp_path: Path) -> None:
     notices: list[str] = []
     database = Database(tmp_path / "new", address)
 
@@ -225,11 +225,12 @@ class Writer:
 def fill(database: Database, rows: int) -> None:
     """Add copies of a row, evenly over the last days."""
     names = ", ".join(f'"{name}"' for name in COLUMNS if name != "id")
+    row_id = "lpad(to_hex(:now - CAST(number AS bigint) * 1000000), 14, '0') || 'ffffffffff'"
     with database.write() as connection:
         connection.execute(
             text(
-                f"INSERT INTO usage (id, {names}) SELECT lpad(to_hex(:now - CAST(number AS bigint) * 1000000), 14, '0') || 'ffffffffff', "
-                f"{names} FROM generate_series(1, :rows) AS number, (SELECT * FROM usage LIMIT 1) AS model"
+                f"INSERT INTO usage (id, {names}) SELECT {row_id}, {names} "
+                "FROM generate_series(1, :rows) AS number, (SELECT * FROM usage LIMIT 1) AS model"
             ),
             {"now": int(time.time() * 1e6), "rows": rows},
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -99,7 +98,12 @@ def test_rows_of_wrong_clocks_are_kept_and_disturb_no_month(ledger: Database) ->
     make_months(ledger, NOW)
     write(ledger, 5.0, find_moment_of(2050, 3), NOW)
     assert count_rows(ledger) == {OTHER_ROWS: 2, "usage_2025_11": 1}
-    assert make_months(ledger, find_moment_of(2026, 3)) == ["usage_2026_03", "usage_2026_04", "usage_2026_05", "usage_2026_06"]
+    assert make_months(ledger, find_moment_of(2026, 3)) == [
+        "usage_2026_03",
+        "usage_2026_04",
+        "usage_2026_05",
+        "usage_2026_06",
+    ]
     delete_old(ledger, LedgerConfig(keep_days=90), NOW)
     assert count_rows(ledger) == {OTHER_ROWS: 1, "usage_2025_11": 1}
 

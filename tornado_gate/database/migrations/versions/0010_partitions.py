@@ -113,15 +113,16 @@ def _fence(connection: sa.Connection) -> None:
 def _find_end(connection: sa.Connection) -> str:
     """Return the smallest id after the first partition: of the first month that begins after MARGIN_SECONDS."""
     moment = datetime.fromtimestamp(read_clock(connection) + MARGIN_SECONDS, UTC)
-    year, month = (moment.year + 1, 1) if moment.month == 12 else (moment.year, moment.month + 1)  # noqa: PLR2004
+    year, month = (moment.year + 1, 1) if moment.month == 12 else (moment.year, moment.month + 1)
     return f"{int(datetime(year, month, 1, tzinfo=UTC).timestamp()) * MICROSECONDS:014x}"
 
 
 def _swap(connection: sa.Connection) -> None:
     """Put the partitioned table in the place of the table."""
     run = connection.exec_driver_sql
-    definition = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'usage_end' AND conrelid = 'usage'::regclass"
-    end = str(run(definition).scalar_one()).split("'")[1]
+    constraint = "conname = 'usage_end' AND conrelid = 'usage'::regclass"
+    definition = run(f"SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE {constraint}").scalar_one()
+    end = str(definition).split("'")[1]
     run("DROP TRIGGER usage_divert ON usage")
     run("DROP FUNCTION usage_divert()")
     run("ALTER TABLE usage RENAME TO usage_before")
