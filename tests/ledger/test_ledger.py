@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -381,6 +382,16 @@ def test_two_processes_write_at_once(database: Database, dialect: str, metrics: 
     for ledger in ledgers:
         asyncio.run(ledger.close())
     assert len(list_requests(database)) == count_total(database) == 1200
+
+
+def test_whole_months_are_kept_until_their_last_row_is_old(database: Database) -> None:
+    december, january = (datetime(year, month, 1, tzinfo=UTC).timestamp() for year, month in ((2025, 12), (2026, 1)))
+    write_rows(database, [make_stored_row(moment) for moment in (december - 1, december, january)], may_repeat=False)
+    rules, retention = LedgerConfig(keep_days=10, whole_months=True), Retention(database)
+    for now, kept in ((january + 10 * DAY - 1, 2), (january + 10 * DAY, 1)):
+        while not retention.delete(rules, now):
+            pass
+        assert len(list_requests(database)) == kept
 
 
 def test_old_rows_are_deleted_in_slices_and_totals_later(database: Database) -> None:
