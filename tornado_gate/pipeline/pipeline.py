@@ -223,8 +223,8 @@ async def prepare_verbatim_request(
         return None
     if used.signatures and await _has_foreign_signatures(call, once):
         return None
-    given = once.invoke_hook(wire_format, wire_format.invoke_forward_request, call, wire)
-    return given if given is None or isinstance(given, VerbatimRequest) else await given
+    result = once.invoke_hook(wire_format, wire_format.invoke_forward_request, call, wire)
+    return result if result is None or isinstance(result, VerbatimRequest) else await result
 
 
 async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:

@@ -71,8 +71,8 @@ class RequestCache:
         self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
     ) -> Result:
         """Return the result of a hook. `invoke`, a method of a lane, calls it: for a large body in the thread."""
-        given: Any = self._run_in_thread(invoke, call, value) if self.is_large else invoke(call, value)
-        result: Result = (await given) if inspect.iscoroutine(given) else given
+        returned: Any = self._run_in_thread(invoke, call, value) if self.is_large else invoke(call, value)
+        result: Result = (await returned) if inspect.iscoroutine(returned) else returned
         return result
 
     def invoke_hook(
@@ -89,6 +89,6 @@ class RequestCache:
     async def _run_in_thread(
         self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
     ) -> Result:
-        given: Any = await self._gate.worker.run(call.caller.account, invoke, call, value)
-        result: Result = (await given) if inspect.iscoroutine(given) else given
+        returned: Any = await self._gate.worker.run(call.caller.account, invoke, call, value)
+        result: Result = (await returned) if inspect.iscoroutine(returned) else returned
         return result
