@@ -102,14 +102,17 @@ def find_values(settings: RedactSettings, text: str) -> list[tuple[int, int, str
     folded = fold(text)
     values: list[tuple[int, int, str]] = []
     matches: list[tuple[int, int, str]] = []
-    searched = dict.fromkeys(settings.detectors, 0)
+    searched: dict[str, int] = {}
     after, length = 0, len(folded.text)
     for window in range(0, length, WINDOW):
         end = min(window + WINDOW, length)
         for kind, detector in settings.detectors.items():
-            for start, last in detector.find(folded.text, max(window, searched[kind]), end):
+            begin = max(window, searched.get(kind, 0)) if window else 0
+            for start, last in detector.find(folded.text, begin, end):
                 matches.append((start, -last, kind))
                 searched[kind] = last
+        if not matches:
+            continue
         settled = (
             length if end == length else end - LOCAL_CHARACTERS
         )  # later windows find values that begin from here on

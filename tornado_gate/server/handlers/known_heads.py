@@ -71,8 +71,9 @@ class KnownHead:
         self.strict = lowered.get("x-gate-strict") == "1"
         self.has_plain_model = handler.route.model == "body" and not caller.models
         self.services = services
-        self.cors_fields = render_fields(handler.find_cors_headers().items())
-        guarded_key = snapshot.guards.identify_key(caller)
+        has_cors = snapshot.config.cors.origins
+        self.cors_fields = render_fields(handler.find_cors_headers().items()) if has_cors else ""
+        guarded_key = snapshot.guards.identify_key(caller) if snapshot.guards.lanes else ()
         plans = handler.gate.plans
         self.plans: Scope = plans.find_scope(handler.matched.served, caller, self.cors_fields, guarded_key)
 
