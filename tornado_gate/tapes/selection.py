@@ -1,4 +1,4 @@
-"""Which requests are recorded: those whose caller wishes it, and those that a rule of conf selects."""
+"""The selection of requests to record: by the header of a caller, or by a rule of conf."""
 
 from __future__ import annotations
 

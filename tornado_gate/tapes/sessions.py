@@ -11,7 +11,7 @@ from tornado_gate.types import RealtimeDialect, Socket
 
 
 class RecordedSocket:
-    """A `Socket` to an upstream that tells a recorder its messages."""
+    """A `Socket` to an upstream that passes its messages to a recorder."""
 
     def __init__(self, socket: Socket, recorder: Recorder, mask: SecretMask | None) -> None:
         self._socket = socket
@@ -47,7 +47,7 @@ class RecordedSocket:
 
 
 class RecordedCaller:
-    """The connection of a caller that tells a recorder the messages that it gets. Everything else is that of the connection."""
+    """The connection of a caller. It records each message to the caller; all other attributes are those of `connection`."""
 
     def __init__(self, connection: Any, recorder: Recorder) -> None:
         self._connection = connection

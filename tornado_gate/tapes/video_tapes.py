@@ -132,7 +132,7 @@ class _RecordingFetcher:
 
 
 class _SubmittingEngine:
-    """An engine that reports the id of a task before it runs. Everything else is that of the engine."""
+    """An engine that reports the id of a task before it runs. All other attributes are those of the engine."""
 
     def __init__(self, engine: TaskEngine, begin: Any) -> None:
         self._engine = engine

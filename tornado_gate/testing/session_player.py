@@ -1,4 +1,4 @@
-"""Both ends of a recorded realtime session: the messages pass a gateway in the order in which they passed it then."""
+"""Both ends of a recorded realtime session. The messages pass a gateway in their recorded order."""
 
 from __future__ import annotations
 

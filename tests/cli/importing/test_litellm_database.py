@@ -49,6 +49,7 @@ KEYS: list[dict[str, Any]] = [
     {"key_alias": "big only", "models": ["big"], "budget_id": "tier-1", "max_parallel_requests": 4},
     {"key_alias": "temporary", "expires": "2099-01-31 00:00:00", "max_budget": 5, "budget_duration": "1d"},
     {"key_alias": "weekly", "max_budget": 5, "budget_duration": "7d", "aliases": '{"a": "gpt-4o"}'},
+    {"key_alias": "of ann", "user_id": "ann", "models": ["gpt-4o", "gpt-4o-mini"]},
     {"key_alias": "old", "expires": "2020-01-31 00:00:00"},
     {"key_alias": "blocked", "blocked": True},
     {"key_alias": "of a blocked team", "team_id": "team-2"},
@@ -56,7 +57,12 @@ KEYS: list[dict[str, Any]] = [
     {"key_alias": "manager", "allowed_routes": ["management_routes"]},
     {"key_alias": "grouped", "access_group_ids": ["group-1"]},
     {"key_alias": "nothing", "models": ["no-default-models"]},
+    {"key_alias": "of a lost team", "team_id": "team-9"},
+    {"key_alias": "of a project", "project_id": "project-1"},
 ]
+
+
+LIVING = ("ci", "big only", "temporary", "weekly", "of ann")
 
 
 @pytest.fixture(scope="module")
@@ -101,16 +107,14 @@ def test_a_key_of_which_only_the_hash_is_known_works_with_its_scopes(
     assert result.exit_code == 2, result.output
     assert keys.stat().st_mode & 0o777 == 0o600
     added = run("keys", "import", keys, "--conf", output, "--data-dir", tmp_path / "var")
-    assert added.output.startswith("4 keys added to "), added.output
+    assert added.output.startswith("5 keys added to "), added.output
     again = run("keys", "import", keys, "--conf", output, "--data-dir", tmp_path / "var")
     assert again.output.startswith("0 keys added to "), again.output
     gateway = Gateway.start(output.read_text(encoding="utf-8"), tmp_path)
     try:
-        statuses = {
-            alias: ask(gateway, make_text(alias), "gpt-4o") for alias in ("ci", "big only", "temporary", "weekly")
-        }
+        statuses = {alias: ask(gateway, make_text(alias), "gpt-4o") for alias in LIVING}
         assert set(statuses.values()) == {200}, statuses
-        refused = {key["key_alias"]: ask(gateway, make_text(key["key_alias"]), "gpt-4o") for key in KEYS[4:]}
+        refused = {key["key_alias"]: ask(gateway, make_text(key["key_alias"]), "gpt-4o") for key in KEYS[5:]}
         assert set(refused.values()) == {401}, refused
         assert ask(gateway, make_text("ci"), "gpt-4o-mini") == 200
         assert ask(gateway, make_text("big only"), "gpt-4o-mini") == 403
@@ -124,6 +128,7 @@ def test_a_key_of_which_only_the_hash_is_known_works_with_its_scopes(
     assert rows["ci"]["tags"] == ["nightly"]
     assert rows["big-only"]["limits"] == {"requests_per_minute": 90, "concurrent_requests": 4}
     assert rows["big-only"]["budget"] == {"usd_per_month": 20}
+    assert (rows["of-ann"]["models"], rows["of-ann"]["budget"]) == (["gpt-4o"], {"usd_per_day": 10})
     assert rows["temporary"]["budget"] == {"usd_per_day": 5}
 
 
@@ -143,6 +148,8 @@ def test_teams_are_made_once_with_their_bounds_and_what_is_lost_is_reported(data
         "the key 'manager': it is limited to some routes",
         "the key 'grouped': its models are those of an access group",
         "the key 'nothing': it allows no model",
+        "the key 'of-a-lost-team': its team is not in the database",
+        "the key 'of-a-project': it belongs to a project",
         "the model 'from-the-console' of the database",
         "budgets and limits of users",
         "keys of sessions of LiteLLM's console",
@@ -153,7 +160,7 @@ def test_teams_are_made_once_with_their_bounds_and_what_is_lost_is_reported(data
 
 def test_keys_that_have_no_file_are_reported_and_no_password_is_shown(database: str, tmp_path: Path) -> None:
     result = run("import", "litellm", database, "--output", tmp_path / "gate.yaml")
-    assert "4 keys: only their hashes are known" in result.output
+    assert "5 keys: only their hashes are known" in result.output
     wrong = run("import", "litellm", database.replace(":", ":wrong", 2).replace("postgresql:wrong", "postgresql:"))
     assert wrong.exit_code == 1
     assert "the database 'litellm' at" in wrong.output

@@ -15,6 +15,7 @@ from tornado_gate.cli.importing.bounds import convert_bound, find_period
 from tornado_gate.cli.importing.builder import ConfBuilder
 from tornado_gate.cli.importing.databases import Tables, read_database
 from tornado_gate.cli.importing.texts import list_names, list_objects, make_name, parse_hash, read_json_object
+from tornado_gate.config.globs import covers_glob
 
 _KEYS: Final = "LiteLLM_VerificationToken"
 _TEAMS: Final = "LiteLLM_TeamTable"
@@ -24,7 +25,18 @@ _MODELS: Final = "LiteLLM_ProxyModelTable"
 _BOUNDS: Final = ("max_budget", "budget_duration", "tpm_limit", "rpm_limit", "max_parallel_requests")
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     _KEYS: (
-        *("token", "key_name", "key_alias", "expires", "models", "aliases", "config", "router_settings", "team_id"),
+        *(
+            "token",
+            "key_name",
+            "key_alias",
+            "expires",
+            "models",
+            "aliases",
+            "config",
+            "router_settings",
+            "team_id",
+            "user_id",
+        ),
         *("permissions", "metadata", "blocked", *_BOUNDS, "allowed_routes", "policies", "access_group_ids"),
         *("model_max_budget", "budget_limits", "budget_id", "organization_id", "project_id", "object_permission_id"),
     ),
@@ -33,7 +45,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *("model_max_budget", "budget_limits", "model_id", "router_settings", "object_permission_id"),
     ),
     _BUDGETS: ("budget_id", *_BOUNDS, "model_max_budget"),
-    _USERS: ("user_id", *_BOUNDS),
+    _USERS: ("user_id", "models", *_BOUNDS),
     _MODELS: ("model_id", "model_name"),
 }
 _DASHBOARD_TEAM: Final = "litellm-dashboard"
@@ -50,7 +62,6 @@ _LOST: Final = {
     "model_max_budget": "there are no budgets for single models of a key; set `limits` of the model",
     "budget_limits": "there are no budgets for single models of a key; set `limits` of the model",
     "organization_id": "organisations have no budgets; give the teams budgets",
-    "project_id": "teams are not divided into projects; make a team for each",
     "model_id": "teams have no aliases of models; add the alias under `models`",
 }
 _EMPTY: Final[tuple[Any, ...]] = (None, "", "{}", "[]", {}, [])
@@ -75,6 +86,7 @@ class _Reader:
         self._groups = groups
         self._budgets = {str(row.get("budget_id")): row for row in self._tables[_BUDGETS]}
         self._teams = {str(row.get("team_id")): row for row in self._tables[_TEAMS]}
+        self._users = {str(row.get("user_id")): row for row in self._tables[_USERS]}
         self._names: dict[str, str] = {}
 
     def read(self) -> None:
@@ -84,7 +96,7 @@ class _Reader:
             text = "LiteLLM has encrypted the models of its database; add them under models, or export them to its config.yaml"
             self._report.lose(f"the model '{model.get('model_name')}' of the database", text)
         if any(row.get(name) is not None for row in self._tables[_USERS] for name in _BOUNDS):
-            text = "people sign up in the console, where an administrator sets their limits and makes their keys theirs"
+            text = "each key without a team has them for itself; people sign up in the console, where keys may share limits"
             self._report.lose("budgets and limits of users", text)
 
     def _read_key(self, key: dict[str, Any]) -> None:
@@ -97,8 +109,9 @@ class _Reader:
             self._report.note(f"{where} is left out: {reason}")
             return
         digest = parse_hash(key.get("token"))
-        fault = _find_obstacle(key)
-        models = self._list_models(key)
+        fault = "its team is not in the database" if key.get("team_id") and team is None else _find_obstacle(key)
+        user = self._users.get(str(key.get("user_id")), {}) if team is None else {}
+        models = self._narrow_models(self._list_models(key), self._list_models(user))
         if digest is None or fault or models is None or (team is not None and self._list_models(team) is None):
             unhashed = "its hash is not a SHA-256 in hexadecimal" if digest is None else ""
             reason = fault or unhashed or "it allows no model, or models of a group that is not in conf"
@@ -113,8 +126,14 @@ class _Reader:
             team=self._add_team(team),
             models=models,
             tags=[make_name(tag, "") for tag in list_names(read_json_object(key.get("metadata")).get("tags"))],
-            **self._read_bounds(key, where),
+            **self._read_bounds(key, where, user),
         )
+
+    def _narrow_models(self, own: list[str] | None, outer: list[str] | None) -> list[str] | None:
+        """Return the models of a key after those of its user, both as `_list_models` returns them."""
+        if own is None or outer is None or not outer:
+            return None if outer is None else own
+        return [glob for glob in own if any(covers_glob(wide, glob) for wide in outer)] or None if own else outer
 
     def _add_team(self, team: dict[str, Any] | None) -> str:
         """Return the name of the stored team, which the first of its keys adds; "" without a team."""
@@ -127,7 +146,7 @@ class _Reader:
             self._report_losses(team, where)
             models = self._list_models(team)
             self._names[identity] = self._builder.add_stored_team(
-                alias, models=models, **self._read_bounds(team, where)
+                alias, models=models, **self._read_bounds(team, where, {})
             )
         return self._names[identity]
 
@@ -141,10 +160,14 @@ class _Reader:
         names = (name for model in models for name in self._groups.get(model, (model,)))
         return list(dict.fromkeys(names)) or None
 
-    def _read_bounds(self, owner: dict[str, Any], where: str) -> dict[str, Any]:
-        """Return `limits` and `budget`. A bound that the owner lacks comes from its shared budget."""
+    def _read_bounds(self, owner: dict[str, Any], where: str, user: dict[str, Any]) -> dict[str, Any]:
+        """Return `limits` and `budget`. A bound that the owner lacks comes from its shared budget, else from its user."""
         shared = self._budgets.get(str(owner.get("budget_id")), {})
-        row = {name: shared.get(name) if owner.get(name) is None else owner[name] for name in _BOUNDS}
+        sources = (owner, shared, user)
+        row = {name: next((each[name] for each in sources if each.get(name) is not None), None) for name in _BOUNDS}
+        row["budget_duration"] = next(
+            (each.get("budget_duration") for each in sources if each.get("max_budget") is not None), ""
+        )
         report = self._report
         limits = convert_bound("requests", row["rpm_limit"], "minute", f"{where}, rpm_limit", report)
         limits |= convert_bound("tokens", row["tpm_limit"], "minute", f"{where}, tpm_limit", report)
@@ -188,6 +211,8 @@ def _find_obstacle(key: dict[str, Any]) -> str:
     """Return why the key would allow more here than in LiteLLM, or ""."""
     if set(list_names(key.get("allowed_routes"))) - _ALL_ROUTES:
         return "it is limited to some routes (allowed_routes)"
+    if key.get("project_id"):
+        return "it belongs to a project, and there are no projects here"
     if list_names(key.get("access_group_ids")) and not list_names(key.get("models")):
         return "its models are those of an access group of the database"
     return ""

@@ -12,7 +12,7 @@ CREATE TABLE "LiteLLM_TeamTable" (
   "access_group_ids" text[] DEFAULT '{}', "budget_limits" jsonb, "model_id" integer, "object_permission_id" text
 );
 CREATE TABLE "LiteLLM_UserTable" (
-  "user_id" text PRIMARY KEY, "user_email" text, "password" text, "max_budget" double precision, "max_parallel_requests" integer,
+  "user_id" text PRIMARY KEY, "user_email" text, "password" text, "models" text[], "max_budget" double precision, "max_parallel_requests" integer,
   "tpm_limit" bigint, "rpm_limit" bigint, "budget_duration" text
 );
 CREATE TABLE "LiteLLM_ProxyModelTable" (
@@ -30,5 +30,5 @@ CREATE TABLE "LiteLLM_VerificationToken" (
 INSERT INTO "LiteLLM_BudgetTable" (budget_id, max_budget, budget_duration, rpm_limit) VALUES ('tier-1', 20, '30d', 90);
 INSERT INTO "LiteLLM_TeamTable" (team_id, team_alias, models, max_budget, budget_duration, tpm_limit, blocked) VALUES
   ('team-1', 'research', '{gpt-4o,gpt-4o-mini}', 500, '30d', 100000, false), ('team-2', 'gone', '{}', NULL, NULL, NULL, true);
-INSERT INTO "LiteLLM_UserTable" (user_id, user_email, max_budget) VALUES ('ann', 'ann@example.com', 10);
+INSERT INTO "LiteLLM_UserTable" (user_id, user_email, models, max_budget, budget_duration) VALUES ('ann', 'ann@example.com', '{gpt-4o}', 10, '1d');
 INSERT INTO "LiteLLM_ProxyModelTable" VALUES ('m1', 'from-the-console', '{"model": "ZW5jcnlwdGVk"}', '{}');
