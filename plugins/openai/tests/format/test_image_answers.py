@@ -137,9 +137,7 @@ def test_several_pictures_come_in_their_order() -> None:
     assert call.files.kept == [(data[0], "image/webp", "image-1.webp"), (data[1], "image/webp", "image-2.webp")]
 
 
-@pytest.mark.parametrize(
-    ("result", "prompt", "usage"), [(RESULT, "a cat", NOTHING), (DETAILED, "a fat cat", COUNTED)]
-)
+@pytest.mark.parametrize(("result", "prompt", "usage"), [(RESULT, "a cat", NOTHING), (DETAILED, "a fat cat", COUNTED)])
 def test_a_generation_with_input_answers_address_prompt_and_usage(
     result: ImageResult, prompt: str, usage: dict[str, Any]
 ) -> None:
