@@ -92,6 +92,18 @@ SEARCHES: list[Any] = [
     ),
     ("responses", {"tools": [{"type": "web_search_preview"}]}, "g-model", {"googleSearch": {}}, []),
     (
+        "responses", {"tools": [{"type": "web_search", "user_location": {**APPROXIMATE, "street": "x"}}]}, "a-model",
+        {**A_SEARCH, "user_location": APPROXIMATE}, ["tools.0.user_location.street"],
+    ),
+    (
+        "messages", {"tools": [{**A_SEARCH, "user_location": {**APPROXIMATE, "street": "x"}}]}, "r-model",
+        {**R_SEARCH, "user_location": APPROXIMATE}, ["tools.0.user_location.street"],
+    ),
+    (
+        "chat", {"web_search_options": {"user_location": {"approximate": {**PLACE, "street": "x"}}}}, "a-model",
+        {**A_SEARCH, "user_location": APPROXIMATE}, ["web_search_options.user_location.approximate.street"],
+    ),
+    (
         "messages", MESSAGES, "r-model", {**R_SEARCH, "user_location": APPROXIMATE}, ["tools.0.blocked_domains"],
     ),
     (

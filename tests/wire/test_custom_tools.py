@@ -76,6 +76,25 @@ def test_an_unknown_member_is_a_loss_of_its_own() -> None:
     assert call.losses == ["tools.0.defer_loading"]
 
 
+@pytest.mark.parametrize(
+    "more", [{"format": {"type": "text", "case": "upper"}}, {"format": {"type": "text"}, "case": 1}]
+)
+def test_a_member_of_free_text_that_no_function_has_is_a_loss(more: dict[str, Any]) -> None:
+    call = call_to()
+    replace_custom_tools(call, asking(flat(name="run", **more)))
+    assert call.losses in (["tools.0.format"], ["tools.0.case"])
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [{"type": "custom", "name": "run", "mode": "once"}, {"type": "custom", "custom": {"name": "run", "mode": "once"}}],
+)
+def test_a_choice_with_an_unknown_member_is_left_to_the_provider_that_reports_it(choice: dict[str, Any]) -> None:
+    chosen = ToolChoice(mode="vendor", vendor=choice)
+    request = replace_custom_tools(call_to(), asking(flat(name="run"), tool_choice=chosen))
+    assert request.tool_choice == chosen
+
+
 def test_other_tools_and_requests_without_custom_tools_are_unchanged() -> None:
     tools = (Tool(name="f"), VendorTool(wire_format="openai-chat", value={"type": "web_search"}))
     call_part = ToolCall(id="c", name="f", arguments="{}")

@@ -47,6 +47,12 @@ def test_the_tools_of_namespaces_join_one_list(body: dict[str, Any]) -> None:
     assert call.losses == [f"{place}.0.tools.0.format"]
 
 
+def test_an_unknown_member_of_a_namespace_is_reported_by_its_path() -> None:
+    group = {**GROUPS[1], "version": 2}
+    request = flatten_namespaces(asking({**DECLARED, "tools": [group]}, LATER, tools=[PLAIN, group]))
+    assert {name for name in request.extra if "version" in name} == {"tools.1.version", "input.0.tools.0.version"}
+
+
 def test_a_tool_outside_of_namespaces_keeps_its_name_and_its_place() -> None:
     request = flatten_namespaces(asking(DECLARED, LATER, tools=[PLAIN]))
     assert [tool.name for tool in request.tools if isinstance(tool, Tool)] == ["wait", "functions__wait", "clock__wait"]

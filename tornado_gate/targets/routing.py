@@ -47,6 +47,7 @@ class RouteTable:
         self._exclusive: dict[tuple[str, str], MatchedRoute] = {}
         for entry in served:
             self._add(entry)
+        self._reserve_verbs()
 
     def _add(self, served: ServedRoute) -> None:
         route = served.route
@@ -61,6 +62,13 @@ class RouteTable:
             raise RouteConflict(f"{route.method} {path} is served by {rivals[-1].format} and by {served.format}")
         rivals.append(served)
         rivals.sort(key=lambda rival: rival.route.claims is None)
+
+    def _reserve_verbs(self) -> None:
+        """Let no path parameter end with a known verb: `GET /v1/models/x:generate` is a 405, and not a model of that name."""
+        for alike in self._patterns.values():
+            for path, (_, methods) in alike.items():
+                if verbs := [other.removeprefix(path) for other in alike if other.startswith(f"{path}:")]:
+                    alike[path] = _compile_pattern(path, reserved=verbs), methods
 
     def find_exclusive(self, method: str, path: str) -> MatchedRoute | None:
         """Return the route for a method and an exact path if only one format serves it, so that headers need not be read; else
@@ -110,7 +118,7 @@ class RouteTable:
     def _find_methods(self, path: str) -> list[tuple[dict[str, list[ServedRoute]], dict[str, str]]]:
         """Return the methods that serve a path, with its arguments: an exact path before patterns. Raises NotFound.
 
-        Several patterns may match: `/v1/models/x:generate` is the name of a model for GET, and a verb for POST.
+        Several patterns may match: `/v1/models/models/x:generate` also has the name `models/x`.
         """
         methods = self._exact.get(path)
         matches: list[tuple[dict[str, list[ServedRoute]], dict[str, str]]] = [] if methods is None else [(methods, {})]
@@ -162,14 +170,17 @@ def _unknown_route_error(path: str) -> NotFound:
     return NotFound(message, code="unknown_route")
 
 
-def _compile_pattern(path: str) -> re.Pattern[str]:
-    """Return the pattern of a path such as ``/v1/models/{model}``. The last parameter may contain slashes, like model names."""
+def _compile_pattern(path: str, reserved: Iterable[str] = ()) -> re.Pattern[str]:
+    """Return the pattern of a path such as ``/v1/models/{model}``.
+
+    The last parameter may contain slashes, like model names. A path that ends with a text of `reserved` does not match.
+    """
     names = _SEGMENT.findall(path)
     pieces = _SEGMENT.split(path)
     text = re.escape(pieces[0])
     for name, literal in zip(pieces[1::2], pieces[2::2], strict=True):
         text += f"(?P<{name}>{'.+' if name == names[-1] else '[^/]+'})" + re.escape(literal)
-    return re.compile(text)
+    return re.compile(text + "".join(f"(?<!{re.escape(verb)})" for verb in reserved))
 
 
 def _find_rest(prefix: str, suffix: str, name: str) -> str:

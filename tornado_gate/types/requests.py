@@ -118,6 +118,13 @@ class ChatRequest(CommonRequest, frozen=True, kw_only=True):
         """Return the caller's name for a field of this class: ``max_completion_tokens`` for ``max_tokens``, for example."""
         return self.names.get(field_of_ours, field_of_ours)
 
+    def member_name(self, field_of_ours: str, member: str) -> str:
+        """Return the caller's name for a member of a field, for example of ``budget_tokens`` of ``reasoning``.
+
+        `names` has it as "reasoning.budget_tokens" if the caller's member has another name.
+        """
+        return self.names.get(f"{field_of_ours}.{member}") or f"{self.field_name(field_of_ours)}.{member}"
+
     def tool_path(self, index: int) -> str:
         """Return the path of a tool in the caller's body.
 

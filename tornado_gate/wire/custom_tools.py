@@ -68,9 +68,11 @@ def _make_function(call: Call, tool: VendorTool, path: str) -> Tool | VendorTool
     if value is not tool.value:
         path += ".custom"
     description = value.get("description") or ""
-    grammar = _read_grammar(value.get("format"))
-    if grammar:
+    style = value.get("format")
+    grammar = _read_grammar(style)
+    if grammar or (isinstance(style, Mapping) and style.keys() - {"type"}):
         call.drop_field(f"{path}.format")
+    if grammar:
         description = f"{description}\n\n{grammar}".strip()
     for name, member in value.items():
         if name not in _MEMBERS and member is not None:
@@ -105,7 +107,7 @@ def _read_choice(choice: ToolChoice) -> ToolChoice:
     """The choice of a function for the choice of a custom tool, even if it is one of the allowed tools."""
     value = choice.vendor or {}
     if value.get("type") == "custom":
-        name = _read_name(value)
+        name = _read_name(value) if _is_plain(value) else None
         return choice if name is None else ToolChoice(mode="tool", name=name)
     if value.get("type") != "allowed_tools":
         return choice
@@ -116,6 +118,12 @@ def _read_choice(choice: ToolChoice) -> ToolChoice:
     if len(names) < len(tools) or all(tool["type"] != "custom" for tool in tools):
         return choice
     return ToolChoice(mode="allowed", names=names, required=allowed.get("mode") == "required")
+
+
+def _is_plain(value: Mapping[str, Any]) -> bool:
+    """Return whether a choice of a custom tool has no other members than the tool's name."""
+    inner = value.get("custom")
+    return value.keys() <= {"type", "name", "custom"} and (not isinstance(inner, Mapping) or inner.keys() <= {"name"})
 
 
 def _read_name(value: Any) -> str | None:

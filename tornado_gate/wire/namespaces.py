@@ -22,10 +22,14 @@ NAMESPACE: Final = "namespace"
 """The type of a tool that groups tools, and the member of a call that names the group."""
 _ADDITIONAL_TOOLS: Final = "additional_tools"
 _SEPARATOR: Final = "__"
+_GROUP_MEMBERS: Final = ("type", "name", "description", "tools")
 
 
 def flatten_namespaces(request: ChatRequest) -> ChatRequest:
-    """`request` with all its tools in one list; itself if it has neither namespaces nor tools between messages."""
+    """`request` with all its tools in one list; itself if it has neither namespaces nor tools between messages.
+
+    Unknown members of namespaces join its `extra` under their path.
+    """
     if request.wire_format != formats.OPENAI_RESPONSES or not _has_any(request):
         return request
     tools: list[Tool | VendorTool] = []
@@ -43,7 +47,19 @@ def flatten_namespaces(request: ChatRequest) -> ChatRequest:
             names[key] = request.path(number, index)
             for inner in range(len(part.parts)) if isinstance(part, ToolResult) else ():
                 names[f"{key}.content.{inner}"] = request.path(number, index, inner)
-    return replace(request, tools=tuple(tools), messages=messages, names=names | paths)
+    extra = {**request.extra, **_list_unknown_members(request)}
+    return replace(request, tools=tuple(tools), messages=messages, names=names | paths, extra=extra)
+
+
+def _list_unknown_members(request: ChatRequest) -> dict[str, Any]:
+    """The members of namespaces that no tool in them can have, by path: providers report them as dropped."""
+    return {
+        f"{path}.{name}": member
+        for path, tool in _iterate_declared(request)
+        if (group := _get_group(tool)) is not None
+        for name, member in group.value.items()
+        if name not in _GROUP_MEMBERS
+    }
 
 
 def list_qualified_names(request: ChatRequest) -> dict[str, tuple[str, str]]:

@@ -61,6 +61,15 @@ def read_location(value: Any) -> dict[str, str]:
     return {name: members[name] for name in _LOCATION_MEMBERS if isinstance(members.get(name), str)}
 
 
+def list_other_places(value: Any, name: str) -> tuple[str, ...]:
+    """The paths of the members of the location `name` that no other vendor knows."""
+    return (
+        tuple(f"{name}.{member}" for member in list_others(value, "type", *_LOCATION_MEMBERS))
+        if isinstance(value, Mapping)
+        else ()
+    )
+
+
 def read_domains(value: Any) -> tuple[str, ...]:
     return tuple(domain for domain in value if isinstance(domain, str)) if isinstance(value, list) else ()
 

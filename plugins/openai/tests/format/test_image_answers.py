@@ -137,12 +137,15 @@ def test_several_pictures_come_in_their_order() -> None:
     assert call.files.kept == [(data[0], "image/webp", "image-1.webp"), (data[1], "image/webp", "image-2.webp")]
 
 
-@pytest.mark.parametrize(("result", "prompt"), [(RESULT, "a cat"), (DETAILED, "a fat cat")])
-def test_a_generation_with_input_answers_address_and_prompt(result: ImageResult, prompt: str) -> None:
+@pytest.mark.parametrize(("result", "prompt", "usage"), [(RESULT, "a cat", NOTHING), (DETAILED, "a fat cat", COUNTED)])
+def test_a_generation_with_input_answers_address_prompt_and_usage(
+    result: ImageResult, prompt: str, usage: dict[str, Any]
+) -> None:
     body = answer_of(call_of("three", headers=SDK), wire_of(items(TEXT)), result)
     assert body == {
         "created": body["created"],
         "data": [{"url": "https://gate/media/1", "revised_prompt": prompt}],
+        "usage": usage,
     }
 
 

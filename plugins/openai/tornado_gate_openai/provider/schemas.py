@@ -69,8 +69,7 @@ def _bind_format(call: Call, request: ChatRequest) -> ChatRequest:
         return request
     enforced = make_strict(require_all(response_format.schema))
     if enforced is None:
-        name = request.field_name("response_format")
-        call.drop_field(request.names.get("response_format.schema", f"{name}.schema"))
+        call.drop_field(request.member_name("response_format", "schema"))
         return replace(request, response_format=replace(response_format, strict=False))
     return replace(request, response_format=replace(response_format, schema=enforced, strict=True))
 

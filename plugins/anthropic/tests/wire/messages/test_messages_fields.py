@@ -116,6 +116,13 @@ def test_a_schema_is_closed_and_its_description_lost() -> None:
     assert losses == ["response_format.description"]
 
 
+@pytest.mark.parametrize("kind", ["json_object", "json_schema"])
+def test_an_unknown_member_of_the_format_is_a_loss(kind: Any) -> None:
+    schema = {"type": "object"} if kind == "json_schema" else None
+    _, losses = rendered(response_format=ResponseFormat(kind=kind, schema=schema, extra={"indent": 2}))
+    assert losses == ["response_format.indent"]
+
+
 # tools
 
 

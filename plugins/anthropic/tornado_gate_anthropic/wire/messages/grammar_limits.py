@@ -66,7 +66,7 @@ def _fit_format(call: Call, request: ChatRequest, body: dict[str, Any], schema: 
         optional = [member for member in object_schema.get("properties") or () if member not in required]
         if len(optional) > left:
             object_schema["required"] = required + optional[left:]
-            call.drop_field(f"{name}.schema.required")
+            call.drop_field(f"{request.member_name('response_format', 'schema')}.required")
         left = max(left - len(optional), 0)
     if total.take(schema):
         return

@@ -271,18 +271,18 @@ def _render_output(call: Call, request: ChatRequest, abilities: ModelFeatures) -
     if response_format is None or response_format.kind == "text":
         return {}
     name = request.field_name("response_format")
+    for member in select_losses(response_format.extra):
+        call.drop_field(f"{name}.{member}")
     if response_format.schema is None:  # wants_json
         return {}
     if response_format.description is not None:
         call.drop_field(f"{name}.description")
-    for member, value in response_format.extra.items():
-        if value is not None:
-            call.drop_field(f"{name}.{member}")
     if request.wire_format == WIRE_FORMAT:
         schema: Any = response_format.schema
     elif abilities.schema == "closed":
+        schema_name = request.member_name("response_format", "schema")
         schema = restrict_schema(
-            response_format.schema, lambda place: call.drop_field(f"{name}.schema.{place}".rstrip("."))
+            response_format.schema, lambda place: call.drop_field(f"{schema_name}.{place}".rstrip("."))
         )
     else:
         schema = close_objects(response_format.schema)

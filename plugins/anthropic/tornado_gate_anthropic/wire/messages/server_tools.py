@@ -15,7 +15,13 @@ from typing import Any, Final
 from tornado_gate.codec.ids import make_unique_id
 from tornado_gate.types import Call, Citation, ServerTool, ServerToolKind, ServerToolUse, VendorPart, VendorTool
 from tornado_gate.types.value import replace
-from tornado_gate.wire.server_tools import list_others, read_domains, read_location, take_server_tool
+from tornado_gate.wire.server_tools import (
+    list_other_places,
+    list_others,
+    read_domains,
+    read_location,
+    take_server_tool,
+)
 from tornado_gate_anthropic.wire.messages.citations import FOREIGN_MARK
 from tornado_gate_anthropic.wire.messages.json_values import WIRE_FORMAT, drop_none, dump_compact, read_string
 
@@ -50,7 +56,7 @@ def parse_server_tool(value: Mapping[str, Any]) -> ServerTool | None:
         blocked_domains=read_domains(value.get("blocked_domains")),
         location=read_location(value.get("user_location")),
         names={"location": "user_location"},
-        others=list_others(value, *_KNOWN_MEMBERS),
+        others=list_others(value, *_KNOWN_MEMBERS) + list_other_places(value.get("user_location"), "user_location"),
     )
 
 

@@ -109,7 +109,7 @@ def render_reasoning(
         call.drop_field(name)
         return off
     if abilities.thinking == "adaptive":
-        return _render_adaptive(call, reasoning, name, abilities)
+        return _render_adaptive(call, request, reasoning, abilities)
     budget = _compute_budget(reasoning, limit, abilities)
     if budget is None or lacks_thinking(messages):
         call.drop_field(name)
@@ -153,14 +153,16 @@ def _wants_thinking(reasoning: Reasoning) -> bool:
     return reasoning.enabled is not False and reasoning.effort != "none" and reasoning.budget_tokens != 0
 
 
-def _render_adaptive(call: Call, reasoning: Reasoning, name: str, abilities: ModelFeatures) -> dict[str, Any]:
+def _render_adaptive(
+    call: Call, request: ChatRequest, reasoning: Reasoning, abilities: ModelFeatures
+) -> dict[str, Any]:
     effort = reasoning.effort
     if reasoning.budget_tokens is not None and reasoning.budget_tokens > 0:
-        call.drop_field(f"{name}.budget_tokens")
+        call.drop_field(request.member_name("reasoning", "budget_tokens"))
         effort = effort or find_effort(reasoning.budget_tokens)
     fitted = effort and fit_effort("low" if effort == "minimal" else effort, abilities.efforts)
     if effort not in (fitted, "minimal"):
-        call.drop_field(name)
+        call.drop_field(request.field_name("reasoning"))
     shown = reasoning.summary is not None or abilities.display == "omitted"
     thinking = {"type": "adaptive"} | ({"display": "summarized"} if shown else {})
     return {"thinking": thinking} | drop_none(effort=fitted)

@@ -31,6 +31,7 @@ from tornado_gate.types import (
     Text,
     Thinking,
     ToolCall,
+    ToolResult,
     VendorPart,
 )
 from tornado_gate_gemini.wire.generate import GeminiModelFeatures
@@ -208,6 +209,39 @@ def test_places_in_this_format_are_told_in_its_own_words() -> None:
         {"systemInstruction": "S", "contents": [{"parts": [{"inlineData": {"mimeType": "", "data": ""}}]}]}
     )
     assert rendered(request)[1] == ["contents.0.parts.0"]
+
+
+def test_a_member_of_a_content_that_no_other_vendor_has_is_told_by_its_place() -> None:
+    call = {"functionCall": {"name": "f", "args": {}}}
+    result = {"functionResponse": {"name": "f", "response": {"result": "r"}}}
+    request = parsed(
+        {
+            "systemInstruction": {"parts": [{"text": "Be kind"}], "weight": 1},
+            "contents": [
+                {"role": "user", "parts": [{"text": "a"}], "weight": 2},
+                {"role": "model", "parts": [call]},
+                {"role": "model", "parts": [{"text": "b"}], "weight": 3},
+                {"role": "user", "parts": [result, {"text": "c"}], "weight": 4},
+            ],
+        }
+    )
+    assert rendered(request)[1] == [
+        "systemInstruction.weight",
+        "contents.0.weight",
+        "contents.1.weight",
+        "contents.3.weight",
+    ]
+
+
+def test_a_member_of_a_part_in_a_result_is_told_by_its_place() -> None:
+    parts = (
+        Text(text="r", extra={"cache_control": {}}),
+        Image(source=Data(media_type="image/png", base64="aa=="), extra={"note": 1}),
+    )
+    call = ToolCall(id="c", name="f", arguments="{}")
+    result = Message(role="tool", parts=(ToolResult(call_id="c", name="f", parts=parts),))
+    _, losses = contents_of(ASKED, assistant(call), result)
+    assert losses == ["messages.2.content.0.content.0.cache_control", "messages.2.content.0.content.1.note"]
 
 
 def test_a_refusal_is_a_text() -> None:

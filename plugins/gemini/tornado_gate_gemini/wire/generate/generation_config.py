@@ -129,16 +129,17 @@ def _render_format(call: Call, request: ChatRequest, dialect: GeminiModelFeature
         call.drop_field(name)
         return {}
     config: dict[str, Any] = {"responseMimeType": _JSON_TYPE}
+    schema_name = request.member_name("response_format", "schema")
     if response_format.schema is not None:
         schema = dict(response_format.schema)
         if response_format.description is not None:
             schema.setdefault("description", response_format.description)
         own = request.wire_format == WIRE_FORMAT
         if dialect.schema == "openapi":
-            config["responseSchema"] = simplify_schema(schema, lambda place: call.drop_field(f"{name}.schema.{place}"))
+            config["responseSchema"] = simplify_schema(schema, lambda place: call.drop_field(f"{schema_name}.{place}"))
         elif dialect.schema == "inlined" and not own:
             config["responseJsonSchema"] = _make_inlined(
-                schema, lambda place: call.drop_field(f"{name}.schema.{place}")
+                schema, lambda place: call.drop_field(f"{schema_name}.{place}")
             )
         else:
             config["responseJsonSchema"] = schema

@@ -38,7 +38,7 @@ from tornado_gate_gemini.wire.generate.function_calls import AnsweredCalls, Call
 from tornado_gate_gemini.wire.generate.json_values import read_objects
 from tornado_gate_gemini.wire.generate.model_features import GeminiModelFeatures
 from tornado_gate_gemini.wire.generate.parts import parse_part, render_part
-from tornado_gate_gemini.wire.generate.turns import ContentTurn, group_contents
+from tornado_gate_gemini.wire.generate.turns import ContentTurn, select_unknown_members
 
 SIGNATURE_DUMMY: Final = "skip_thought_signature_validator"
 """The documented dummy value for a missing signature."""
@@ -56,22 +56,23 @@ def parse_system(value: Any) -> Message | None:
     parts = value.get("parts", value if "text" in value else None)
     parts = [parts] if isinstance(parts, dict) else parts
     texts = tuple(parse_part(part) for part in read_objects(parts))
-    return Message(role="system", parts=texts, plain=len(texts) == 1) if texts else None
+    extra = select_unknown_members(value) if "parts" in value else {}
+    return Message(role="system", parts=texts, plain=len(texts) == 1, extra=extra) if texts else None
 
 
-def parse_contents(contents: Any) -> tuple[Message, ...]:
-    """The messages of a validated ``contents``: an array of contents, or a single one."""
+def parse_turns(turns: Sequence[ContentTurn]) -> tuple[Message, ...]:
+    """The messages of the turns of a validated ``contents``."""
     book, answered = CallRegistry(), AnsweredCalls()
-    return tuple(message for turn in group_contents(contents) for message in _parse_turn(turn, book, answered))
+    return tuple(message for turn in turns for message in _parse_turn(turn, book, answered))
 
 
-def list_part_paths(contents: Any, system: str) -> dict[str, str]:
+def list_part_paths(turns: Sequence[ContentTurn], system: str) -> dict[str, str]:
     """Paths of the message parts in the body, for `ChatRequest.path`. `system` is the member of the instruction, or ""."""
     names = {"messages": "contents", "content": "parts"}
     number, answered = int(bool(system)), AnsweredCalls()
     if system:
         names["messages.0"] = system
-    for turn in group_contents(contents):
+    for turn in turns:
         answers = [] if turn.is_models else [part for part in turn.parts if _is_response(part.value)]
         results = [part for part in answers if not answered.has_repeated(part.value)]
         others = [part for part in turn.parts if part not in answers]
@@ -93,14 +94,14 @@ def _parse_turn(turn: ContentTurn, book: CallRegistry, answered: AnsweredCalls) 
     values = [part.value for part in turn.parts]
     if turn.is_models:
         parts = tuple(_parse_said(part, book) for part in values)
-        yield Message(role="assistant", parts=parts, plain=_is_plain(parts))
+        yield Message(role="assistant", parts=parts, plain=_is_plain(parts), extra=turn.extra)
         return
     responses = [part for part in values if _is_response(part)]
     if results := tuple(book.parse_response(part) for part in responses if not answered.has_repeated(part)):
-        yield Message(role="tool", parts=results)
+        yield Message(role="tool", parts=results, extra=turn.extra)
     others = tuple(parse_part(part) for part in values if not _is_response(part))
     if others or not responses:
-        yield Message(role="user", parts=others, plain=_is_plain(others))
+        yield Message(role="user", parts=others, plain=_is_plain(others), extra={} if results else turn.extra)
 
 
 def _parse_said(part: Mapping[str, Any], book: CallRegistry) -> Part:
@@ -225,13 +226,17 @@ class _ContentWriter(State):
         inside: list[dict[str, Any]] = []
         beside: list[dict[str, Any]] = []
         for index, part in enumerate(result.parts):
-            if isinstance(part, Text):
-                continue
             inner = partial(path, index)
+            if isinstance(part, Text):
+                self._add_extra({}, part.extra, inner)
+                continue
             value = self._render_medium(part, inner) if isinstance(part, Image | Audio | File) else render_part(part)
             if value is None:
                 self.call.drop_field(inner())
-            elif self.dialect.parts_in_results and _may_be_inside(value):
+                continue
+            if isinstance(part, Image | Audio | File):
+                self._add_extra(value, part.extra, inner)
+            if self.dialect.parts_in_results and _may_be_inside(value):
                 inside.append(value)
             else:
                 beside.append(value)

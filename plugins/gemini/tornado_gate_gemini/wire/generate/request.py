@@ -20,13 +20,19 @@ from tornado_gate_gemini.wire.generate.generation_config import (
     render_config,
 )
 from tornado_gate_gemini.wire.generate.json_values import read_object, select_unknown
-from tornado_gate_gemini.wire.generate.messages import list_part_paths, parse_contents, parse_system, render_contents
+from tornado_gate_gemini.wire.generate.messages import list_part_paths, parse_system, parse_turns, render_contents
 from tornado_gate_gemini.wire.generate.model_features import MODERN_FEATURES, GeminiModelFeatures
 from tornado_gate_gemini.wire.generate.names import WIRE_FORMAT, convert_name, convert_to_camel_case, restore_spelling
 from tornado_gate_gemini.wire.generate.tools import parse_tool_choice, parse_tools, render_tool_choice, render_tools
+from tornado_gate_gemini.wire.generate.turns import group_contents
 
 _KNOWN_MEMBERS: Final = ("model", "contents", "systemInstruction", "generationConfig", "tools", "toolConfig")
 _NESTED_MEMBERS: Final = ("generationConfig", "toolConfig")
+_THINKING_NAMES: Final[Mapping[str, str]] = {
+    "summary": "generationConfig.thinkingConfig.includeThoughts",
+    "budget_tokens": "generationConfig.thinkingConfig.thinkingBudget",
+    "effort": "generationConfig.thinkingConfig.thinkingLevel",
+}
 _CALLING_CONFIG: Final = "toolConfig.functionCallingConfig"
 
 
@@ -48,7 +54,8 @@ def parse_request(
     fields, unsaid = parse_config(config)
     system = parse_system(wire.get("systemInstruction"))
     instruction = restore_spelling(body, "systemInstruction") if system else ""
-    messages = parse_contents(wire["contents"])
+    turns = group_contents(wire["contents"])
+    messages = parse_turns(turns)
     extra = select_unknown(wire, *_KNOWN_MEMBERS)
     extra |= {f"generationConfig.{name}": value for name, value in unsaid.items()}
     extra |= {
@@ -63,7 +70,7 @@ def parse_request(
         tools=parse_tools(wire.get("tools")),
         tool_choice=parse_tool_choice(read_object(tool_config.get("functionCallingConfig"))),
         extra={restore_spelling(body, name): value for name, value in extra.items()},
-        names=_map_names(body, fields, config, tool_config) | list_part_paths(wire["contents"], instruction),
+        names=_map_names(body, fields, config, tool_config) | list_part_paths(turns, instruction),
         **fields,
     )
 
@@ -78,8 +85,13 @@ def _map_names(
         members = (name for name in SCHEMA_MEMBERS if config.get(name) is not None)
         names["response_format"] = f"generationConfig.{next(members, MEMBER_NAMES['response_format'])}"
         names["response_format.schema"] = names["response_format"]
-    if fields.get("reasoning") is not None and fields["reasoning"].summary is not None:
-        names["reasoning.summary"] = "generationConfig.thinkingConfig.includeThoughts"
+    if fields.get("reasoning") is not None:
+        thinking = fields["reasoning"]
+        names |= {
+            f"reasoning.{member}": path
+            for member, path in _THINKING_NAMES.items()
+            if getattr(thinking, member) is not None
+        }
     if "functionCallingConfig" in tool_config:
         names["tool_choice"] = _CALLING_CONFIG
     return {name: restore_spelling(body, path) for name, path in names.items()}

@@ -39,13 +39,12 @@ def render_thinking(call: Call, request: ChatRequest, dialect: GeminiModelFeatur
     reasoning = request.reasoning
     if reasoning is None:
         return None
-    name = request.field_name("reasoning")
     if request.wire_format == WIRE_FORMAT:
         config = _render_own(reasoning)
     elif dialect.thinking_levels:
-        config = _render_level(call, reasoning, name, dialect)
+        config = _render_level(call, request, reasoning, dialect)
     else:
-        config = _render_budget(call, reasoning, name, dialect)
+        config = _render_budget(call, request, reasoning, dialect)
     if reasoning.summary is not None or (reasoning.visible and config.get("thinkingBudget") != 0):
         config["includeThoughts"] = True
     return config or None
@@ -60,12 +59,15 @@ def _render_own(reasoning: Reasoning) -> dict[str, Any]:
     return {} if reasoning.budget_tokens is None else {"thinkingBudget": reasoning.budget_tokens}
 
 
-def _render_level(call: Call, reasoning: Reasoning, name: str, dialect: GeminiModelFeatures) -> dict[str, Any]:
+def _render_level(
+    call: Call, request: ChatRequest, reasoning: Reasoning, dialect: GeminiModelFeatures
+) -> dict[str, Any]:
     """A level. These models accept budgets only for compatibility, so a budget becomes the level that corresponds to it."""
+    name = request.field_name("reasoning")
     budget = reasoning.budget_tokens
     effort = reasoning.effort
     if effort is not None and budget is not None:
-        call.drop_field(f"{name}.budget_tokens")
+        call.drop_field(request.member_name("reasoning", "budget_tokens"))
     if effort == "none" or (effort is None and (reasoning.enabled is False or budget == 0)):
         call.drop_field(name)  # these models always think
         return {"thinkingLevel": (fit_effort("minimal", dialect.efforts or ("low",)) or "low").upper()}
@@ -83,11 +85,14 @@ def _fit_level(effort: str, dialect: GeminiModelFeatures) -> str | None:
     return fit_effort(effort, dialect.efforts or tuple(_BUDGET_OF_EFFORT)) if effort in EFFORTS else None
 
 
-def _render_budget(call: Call, reasoning: Reasoning, name: str, dialect: GeminiModelFeatures) -> dict[str, Any]:
+def _render_budget(
+    call: Call, request: ChatRequest, reasoning: Reasoning, dialect: GeminiModelFeatures
+) -> dict[str, Any]:
     """A budget within the bounds of the model."""
+    name = request.field_name("reasoning")
     budget = reasoning.budget_tokens
     if budget is not None and reasoning.effort is not None:
-        call.drop_field(f"{name}.effort")
+        call.drop_field(request.member_name("reasoning", "effort"))
     elif budget is None and reasoning.effort is not None and reasoning.effort != "none":
         fitted = fit_effort(reasoning.effort, tuple(_BUDGET_OF_EFFORT)) if reasoning.effort in EFFORTS else None
         if fitted != reasoning.effort:
@@ -104,6 +109,8 @@ def _render_budget(call: Call, reasoning: Reasoning, name: str, dialect: GeminiM
     if budget is None or budget < 0:
         return {"thinkingBudget": _AUTOMATIC_BUDGET}
     if dialect.most_budget is not None and budget > dialect.most_budget:
-        call.drop_field(f"{name}.budget_tokens" if reasoning.budget_tokens is not None else name)
+        call.drop_field(
+            request.member_name("reasoning", "budget_tokens") if reasoning.budget_tokens is not None else name
+        )
         budget = dialect.most_budget
     return {"thinkingBudget": max(budget, dialect.least_budget)}

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from tornado_gate_gemini.wire.generate.json_values import read_objects
+from tornado_gate_gemini.wire.generate.json_values import read_objects, select_unknown
 
+_CONTENT_MEMBERS: Final = ("parts", "role")
 _PIECE_MEMBERS: Final = frozenset(("text", "thought"))
 _SIGNATURE: Final = "thoughtSignature"
 
@@ -27,11 +28,15 @@ class PlacedPart(NamedTuple):
 
 
 class ContentTurn(NamedTuple):
-    """Adjacent contents of the model, or one content of the user. `place` is the number of its first content."""
+    """Adjacent contents of the model, or one content of the user.
+
+    `place` is the number of its first content, `extra` has the unknown members of its contents.
+    """
 
     is_models: bool
     place: int
     parts: Sequence[PlacedPart]
+    extra: Mapping[str, Any]
 
 
 def group_contents(contents: Any) -> list[ContentTurn]:
@@ -40,18 +45,25 @@ def group_contents(contents: Any) -> list[ContentTurn]:
     for index, content in enumerate([contents] if isinstance(contents, dict) else read_objects(contents)):
         parts = [PlacedPart(index, number, value) for number, value in enumerate(_get_parts(content))]
         is_models = _is_models(content, parts)
+        extra = select_unknown_members(content)
         if not is_models:
-            turns.append(ContentTurn(is_models, index, parts))
+            turns.append(ContentTurn(is_models, index, parts, extra))
         elif turns and turns[-1].is_models:
-            turns[-1] = ContentTurn(is_models, turns[-1].place, _join_pieces([*turns[-1].parts, *parts]))
+            last = turns[-1]
+            turns[-1] = ContentTurn(is_models, last.place, _join_pieces([*last.parts, *parts]), {**last.extra, **extra})
         else:
-            turns.append(ContentTurn(is_models, index, _join_pieces(parts)))
+            turns.append(ContentTurn(is_models, index, _join_pieces(parts), extra))
     return turns
+
+
+def select_unknown_members(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The members of a content that this format does not know."""
+    return select_unknown(content, *_CONTENT_MEMBERS)
 
 
 def _get_parts(content: Mapping[str, Any]) -> list[Any]:
     parts = content.get("parts")
-    return [parts] if isinstance(parts, dict) else list(read_objects(parts))
+    return [parts] if isinstance(parts, dict) else read_objects(parts)
 
 
 def _is_models(content: Mapping[str, Any], parts: Sequence[PlacedPart]) -> bool:

@@ -313,3 +313,25 @@ def test_an_error_names_the_field_as_the_caller_wrote_it(beta: str, current: str
     assert told("beta", "current", current) == beta
     assert told("current", "beta", beta) == current
     assert told("current", "current", current) == current
+
+
+@pytest.mark.parametrize(
+    ("param", "message", "expected"),
+    [
+        (
+            "session.audio.output.voice",
+            "'session.audio.output.voice' must be a string.",
+            "'session.voice' must be a string.",
+        ),
+        (
+            "session.audio.input.format.type",
+            "'session.audio.input.format.type' must be one of 'audio/pcm' or 'audio/pcmu', not 'mp3'.",
+            "'session.input_audio_format' must be one of 'pcm16' or 'g711_ulaw', not 'mp3'.",
+        ),
+    ],
+)
+def test_the_message_of_an_error_has_the_words_of_a_beta_caller(param: str, message: str, expected: str) -> None:
+    event = {"type": "error", "event_id": "e", "error": {"message": message, "param": param, "event_id": None}}
+    (text,) = EventTranslator("beta", "current").translate_server_message(json.dumps(event))
+    error = json.loads(text)["error"]
+    assert (error["message"], error["param"]) == (expected, expected.split("'")[1])

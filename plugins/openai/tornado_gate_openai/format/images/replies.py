@@ -58,9 +58,10 @@ async def _render_whole(call: Call, request: ImageRequest, events: AsyncIterator
 def _choose_usage(request: ImageRequest, result: ImageResult) -> Usage | None:
     """Return the response's usage.
 
-    The contract requires it for generations with ``prompt``: zeros if the upstream sent none.
+    The contract requires it for generations, with ``prompt`` or ``input``: zeros if the upstream sent none. Edits with ``input``
+    have none.
     """
-    if request.reply_state.shape == "input":
+    if request.reply_state.shape == "input" and request.images:
         return None
     return result.usage or (None if request.images else Usage())
 

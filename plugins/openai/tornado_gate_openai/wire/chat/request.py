@@ -306,11 +306,11 @@ def _render_reasoning(call: Call, request: ChatRequest, reasoning: Reasoning) ->
     effort = reasoning.effort
     if reasoning.budget_tokens is not None:
         if effort is not None:
-            call.drop_field(f"{name}.budget_tokens")
+            call.drop_field(request.member_name("reasoning", "budget_tokens"))
         elif reasoning.budget_tokens > 0:
             effort = find_effort(reasoning.budget_tokens)
     if reasoning.summary is not None:
-        call.drop_field(request.names.get("reasoning.summary", f"{name}.summary"))
+        call.drop_field(request.member_name("reasoning", "summary"))
     if effort is None and (reasoning.enabled is False or reasoning.budget_tokens == 0):
         return "none"
     if effort is None and reasoning.enabled:

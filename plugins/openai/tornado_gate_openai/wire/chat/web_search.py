@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate.types import Call, ChatRequest, ServerTool, VendorTool
-from tornado_gate.wire.server_tools import list_others, read_location, take_server_tool
+from tornado_gate.wire.server_tools import list_other_places, list_others, read_location, take_server_tool
 from tornado_gate_openai.wire.chat.parts import WIRE_FORMAT
 
 OPTIONS: Final = "web_search_options"
@@ -21,13 +21,17 @@ def parse_options(value: Any) -> VendorTool:
     """The tool of the member's value, which is an object."""
     options: Mapping[str, Any] = value
     location = options.get("user_location")
+    location = location if isinstance(location, Mapping) else {}
+    place = location.get("approximate")
     size = options.get("search_context_size")
     server = ServerTool(
         kind="web_search",
-        location=read_location(location.get("approximate") if isinstance(location, Mapping) else None),
+        location=read_location(place),
         context_size=size if isinstance(size, str) else None,
         names={"location": "user_location", "context_size": "search_context_size"},
-        others=list_others(options, "user_location", "search_context_size"),
+        others=list_others(options, "user_location", "search_context_size")
+        + tuple(f"user_location.{name}" for name in list_others(location, "type", "approximate"))
+        + list_other_places(place, "user_location.approximate"),
     )
     return VendorTool(wire_format=WIRE_FORMAT, value={OPTIONS: options}, server=server)
 

@@ -121,8 +121,21 @@ def convert_param_to_beta(param: str) -> str:
         for top in ("session", "response"):
             current = ".".join((top, *move.current))
             if param == current or param.startswith(current + "."):
-                return f"{top}.{move.beta}{param[len(current) :]}"
+                rest = param[len(current) :]
+                return f"{top}.{move.beta}{'' if _is_format(move.beta) and rest == '.type' else rest}"
     return param
+
+
+def convert_error_to_beta(message: str, param: str, own: str) -> str:
+    """Return the message of an error about `param` with the beta dialect's path, `own`, and its names of audio formats."""
+    message = message.replace(f"'{param}'", f"'{own}'")
+    for current, beta in _BETA_FORMATS.items() if _is_format(own) else ():
+        message = message.replace(f"'{current}'", f"'{beta}'")
+    return message
+
+
+def _is_format(path: str) -> bool:
+    return path.endswith("_audio_format")
 
 
 def convert_param_to_current(param: str) -> str:

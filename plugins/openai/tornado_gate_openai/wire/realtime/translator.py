@@ -18,6 +18,7 @@ from tornado_gate_openai.wire.realtime import events
 from tornado_gate_openai.wire.realtime.names import BETA_NAMES, CURRENT_NAMES
 from tornado_gate_openai.wire.realtime.schemas import (
     FieldDropper,
+    convert_error_to_beta,
     convert_param_to_beta,
     convert_param_to_current,
     ignore_drop,
@@ -77,13 +78,18 @@ class EventTranslator:
             return [text]
 
     def _translate_error(self, text: str, event: events.Event) -> str:
-        """Return an error event whose ``param`` is in the caller's dialect."""
+        """Return an error event whose ``param`` and message are in the caller's dialect."""
         error = event.get("error")
         param = error.get("param") if isinstance(error, dict) else None
         if not isinstance(error, dict) or not isinstance(param, str):
             return text
         own = convert_param_to_beta(param) if self.caller == "beta" else convert_param_to_current(param)
-        return text if own == param else render_event({**event, "error": {**error, "param": own}})
+        if own == param:
+            return text
+        message = error.get("message")
+        if self.caller == "beta" and isinstance(message, str):
+            error = {**error, "message": convert_error_to_beta(message, param, own)}
+        return render_event({**event, "error": {**error, "param": own}})
 
     def _translate_server_event(self, event: events.Event) -> list[events.Event]:
         if self.caller == "beta":

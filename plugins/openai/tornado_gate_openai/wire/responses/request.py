@@ -250,24 +250,25 @@ def _render_text(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] 
 def _render_reasoning(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:
     reasoning = request.reasoning or Reasoning()
     unsaid = dict(request.extra.get("reasoning") or {}) if own else {}
-    effort = _render_effort(call, reasoning, request.field_name("reasoning"))
+    effort = _render_effort(call, request, reasoning)
     shown = "auto" if reasoning.visible and effort != "none" else None
     return {**drop_none(effort=effort, summary=reasoning.summary or shown), **unsaid} or None
 
 
-def _render_effort(call: Call, reasoning: Reasoning, name: str) -> str | None:
-    """Return the reasoning effort, converted from a budget if needed; `name` is the caller's name of the reasoning field."""
+def _render_effort(call: Call, request: ChatRequest, reasoning: Reasoning) -> str | None:
+    """Return the reasoning effort, converted from a budget if needed."""
     effort, budget = reasoning.effort, reasoning.budget_tokens
     if effort is not None:
         if budget is not None:
-            call.drop_field(f"{name}.budget_tokens")
+            call.drop_field(request.member_name("reasoning", "budget_tokens"))
         return effort
     if reasoning.enabled is False or budget == 0:
         return "none"
     if budget is not None and budget > 0:
         return find_effort(budget)
     if reasoning.enabled:
-        call.drop_field(name)  # no value means "enabled without a limit"; reasoning models reason by default
+        # no value means "enabled without a limit"; reasoning models reason by default
+        call.drop_field(request.field_name("reasoning"))
     return None
 
 

@@ -14,7 +14,13 @@ from typing import Any, Final
 
 from tornado_gate.types import Call, Citation, ServerTool, ServerToolUse, Tool, VendorPart, VendorTool
 from tornado_gate.types.value import replace
-from tornado_gate.wire.server_tools import list_others, read_domains, read_location, take_server_tool
+from tornado_gate.wire.server_tools import (
+    list_other_places,
+    list_others,
+    read_domains,
+    read_location,
+    take_server_tool,
+)
 from tornado_gate_openai.wire import formats
 
 CALL_TYPES: Final[Mapping[str, tuple[str, str]]] = {
@@ -70,7 +76,8 @@ def parse_server_tool(value: Mapping[str, Any], include: Collection[str] = ()) -
         results=_INCLUDES["web_search"] in include,
         names=_NAMES,
         others=tuple(name for name in others if (name, value[name]) != ("external_web_access", True))
-        + tuple(f"filters.{name}" for name in list_others(filters, "allowed_domains")),
+        + tuple(f"filters.{name}" for name in list_others(filters, "allowed_domains"))
+        + list_other_places(value.get("user_location"), "user_location"),
     )
 
 
