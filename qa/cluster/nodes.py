@@ -39,7 +39,11 @@ keys:
   - {{name: root, key: {admin}, role: administrator}}
 {more}
 """
+DRAIN = "server: {drain_delay: 3}"
+"""For nodes that a load balancer may stop using before they close their port."""
 CHAT = {"model": "chat", "messages": [{"role": "user", "content": "hello"}]}
+
+_CLIENT = httpx.Client(trust_env=False, verify=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 class EngineLink:
@@ -76,6 +80,7 @@ class Cluster:
     def start(
         self, name: str, *arguments: str, more: str = "", environment: Mapping[str, str] | None = None
     ) -> Gateway:
+        """Start a node. `environment`: it is a process of the installed command, with these variables."""
         for engine in ENGINES:
             if (name, engine) not in self.links:
                 self.links[name, engine] = EngineLink(self._addresses[engine])
@@ -111,7 +116,7 @@ def send(
     node: Gateway, method: str, path: str, key: str = KEY, *, timeout: float = 60.0, **options: Any
 ) -> httpx.Response:
     headers = {"authorization": f"Bearer {key}", **options.pop("headers", {})}
-    return httpx.request(method, node.url + path, headers=headers, trust_env=False, timeout=timeout, **options)
+    return _CLIENT.request(method, node.url + path, headers=headers, timeout=timeout, **options)
 
 
 def ask(node: Gateway, key: str = KEY) -> int:
