@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from qa.cluster.nodes import DRAIN, Cluster, ask, create_key, send, shift_clock
+from qa.cluster.nodes import DRAIN_SECONDS, Cluster, ask, create_key, send, shift_clock
 from qa.cluster.test_partitions import ANSWER, VIDEO
 from qa.cluster.traffic import Traffic
 from tests.support.postgres import PostgresServer
@@ -24,12 +24,12 @@ def vendor(upstream: Upstream) -> Upstream:
 
 def test_a_rolling_restart_fails_no_request(cluster: Cluster, vendor: Upstream) -> None:
     for name in ("a", "b", "c"):
-        cluster.start(name, more=DRAIN)
+        cluster.start(name, drain=DRAIN_SECONDS)
     key = create_key(cluster.nodes["a"])
     traffic = Traffic(cluster, lambda node: ask(node, key))
     for name in ("a", "b", "c"):
         cluster.nodes[name].stop()
-        cluster.start(name, more=DRAIN)
+        cluster.start(name, drain=DRAIN_SECONDS)
     statuses = traffic.stop()
     assert len(statuses) > 20
     assert set(statuses) == {200}

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from qa.cluster.nodes import DRAIN, Cluster, ask, create_key, send
+from qa.cluster.nodes import DRAIN_SECONDS, Cluster, ask, create_key, send
 from qa.cluster.old_version import make_environment, write_old_version
 from qa.cluster.test_partitions import ANSWER, VIDEO, count_rows, wait_until
 from qa.cluster.traffic import Traffic
@@ -50,7 +50,7 @@ def replace_node(cluster: Cluster, name: str) -> None:
     """Stop a node of the earlier version, and start one of today in its folder."""
     output = cluster.nodes[name].stop()
     assert not [fault for fault in FAULTS if fault in output], output
-    cluster.start(name, more=DRAIN)
+    cluster.start(name, drain=DRAIN_SECONDS)
 
 
 @pytest.mark.parametrize("steps", [1, 2])
@@ -60,7 +60,7 @@ def test_an_upgrade_under_load_fails_no_request_and_loses_nothing(
     revision = write_old_version(tmp_path / "old", steps)
     environment = make_environment(tmp_path / "old")
     upstream.script(begins(), polls(state("in_progress", progress=30), repeat=True), CHAT_ANSWER)
-    a, _ = (cluster.start(name, more=DRAIN, environment=environment) for name in ("a", "b"))
+    a, _ = (cluster.start(name, drain=DRAIN_SECONDS, environment=environment) for name in ("a", "b"))
     assert read_schema(old_database) == revision, "the nodes run the earlier code"
     key = create_key(a, limits={"requests_per_minute": 1_000_000}, budget={"usd_per_day": 1000})
     task = send(a, "POST", "/v1/videos", key, json=VIDEO).json()["id"]
@@ -76,11 +76,11 @@ def test_an_upgrade_under_load_fails_no_request_and_loses_nothing(
 
     traffic = Traffic(cluster, chat, poll)
     traffic.wait_for_more(REQUESTS)
-    cluster.start("c", more=DRAIN)
+    cluster.start("c", drain=DRAIN_SECONDS)
     assert read_schema(old_database) == list_revisions()[-1]
     traffic.wait_for_more(REQUESTS)
     with pytest.raises(ChildFailed, match="newer tornado-gate"):
-        cluster.start("late", more=DRAIN, environment=environment)
+        cluster.start("late", drain=DRAIN_SECONDS, environment=environment)
     later = create_key(a, "made after the migration")
     assert [ask(node, later) for node in cluster.nodes.values()] == [200] * 3
     for name in ("a", "b"):
