@@ -43,6 +43,7 @@ from tornado_gate.server.process.listeners import Listeners, ServeError, format_
 from tornado_gate.server.process.reloader import FileState, Reloader, get_file_state, log_warnings
 from tornado_gate.server.process.supervisor import HANDED_OVER, STOP, Board, Supervisor
 from tornado_gate.server.services import Services
+from tornado_gate.storage.media_stores import BucketStart
 from tornado_gate.storage.private import DataDirError, protect_data_dir
 from tornado_gate.telemetry import logs
 from tornado_gate.telemetry.metrics import Metrics
@@ -135,7 +136,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     host = PluginHost()
     first = check_plugins(config, host)
     log_warnings(first)
-    media_secret = prepare_media(config)
+    bucket = prepare_media(config)
     node = secrets.token_hex(4)
     if count > 1:
         load_pages()
@@ -153,7 +154,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         scrubber=logging_.scrubber,
         listeners=listeners,
         board=board,
-        media_secret=media_secret,
+        bucket=bucket,
         node=node,
         tls=tls,
     )
@@ -224,10 +225,10 @@ def load_certificate(config: Config) -> ssl.SSLContext | None:
     return certificates.load_certificate(config)
 
 
-def prepare_media(config: Config) -> bytes:
-    """Check the bucket for files, if conf has one, and return the secret of their addresses. Raises ConfigError."""
+def prepare_media(config: Config) -> BucketStart | None:
+    """Check the bucket for files, if conf has one. Raises ConfigError."""
     if config.media.bucket is None:
-        return b""
+        return None
     from tornado_gate.storage.bucket_check import prepare_bucket
 
     return prepare_bucket(config)
@@ -236,7 +237,7 @@ def prepare_media(config: Config) -> bytes:
 class ServingProcess(Value, frozen=True, kw_only=True):
     """One serving process, run inside an event loop with the parts that `run` has prepared.
 
-    `board` None: there is no supervisor. `media_secret` signs the addresses of files in a bucket; b"": there is none. `node` is
+    `board` None: there is no supervisor. `bucket` None: files are in folders. `node` is
     the id of the gateway among the nodes of its database.
     `tls` is the certificate of the port.
     """
@@ -250,13 +251,13 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     scrubber: logs.Scrubber
     listeners: Listeners
     board: Board | None
-    media_secret: bytes
+    bucket: BucketStart | None
     node: str
     tls: ssl.SSLContext | None
 
     async def serve(self, ready: Callable[[], None]) -> None:
         """Serve until a signal (`drain`), then drain. `ready` is called when the process serves."""
-        services = make_services(self.config, self.host, self.keystore, Metrics(), self.media_secret, self.node)
+        services = make_services(self.config, self.host, self.keystore, Metrics(), self.bucket, self.node)
         journal = failure_log.FailureLog(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
         await services.start()
