@@ -111,6 +111,17 @@ def _open_keystore(config: Config) -> KeyStore:
         raise conf.FileFaults([(("database",), str(error))], config.path, config.lines) from error
 
 
+def _carry_over(config: Config, keystore: KeyStore, *, is_hand_over: bool) -> None:
+    if isinstance(config.path, StoredConf) and config.path.alarm:
+        log.error(
+            "the files of data_dir are not carried over to the database, which is away. Start again when it is back."
+        )
+        return
+    from tornado_gate.server.process.carry_over import carry_over
+
+    carry_over(config, keystore.database, is_hand_over=is_hand_over)
+
+
 def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
     """Serve until SIGTERM or SIGINT. Raises ConfigError or ServeError before it listens."""
     inherited, predecessor = take_inherited(os.environ), Predecessor(os.environ)
@@ -130,6 +141,8 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     except DataDirError as error:
         raise ServeError(str(error)) from error
     keystore = _open_keystore(config)
+    if config.tasks.store == "database" or config.state.store == "database":
+        _carry_over(config, keystore, is_hand_over=inherited is not None and not inherited.is_activated)
     failure_log.clear(server.data_dir)
     count = server.processes or os.cpu_count() or 1
     metrics_folder = prepare_folder(choose_parent(server.data_dir)) if count > 1 else None
