@@ -17,7 +17,10 @@ from tornado_gate.tasks.database_store import DatabaseTaskStore
 from tornado_gate.tasks.database_webhook_secrets import DatabaseWebhookSecretStore
 from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord, advance
+from tornado_gate.tasks.webhook_cipher import WebhookCipher
 from tornado_gate.tasks.webhook_secrets import WebhookSecretStore
+
+CIPHER = WebhookCipher({"GATE_SECRET_KEY": "k" * 32})
 
 
 @pytest.fixture
@@ -128,15 +131,15 @@ def test_a_task_that_another_process_runs_stays_and_ends_the_start(target: Datab
 
 
 def test_webhook_secrets_are_copied_once_and_not_over_newer_ones(target: Database, tmp_path: Path) -> None:
-    file, shared = WebhookSecretStore(tmp_path), DatabaseWebhookSecretStore(target)
+    file, shared = WebhookSecretStore(tmp_path), DatabaseWebhookSecretStore(target, CIPHER)
     (old,) = file.get("acme")
     new = file.rotate("acme")
     file.get("other")
     mine = shared.rotate("other")
     file.turn_off("silent")
     for _ in range(2):
-        carry_over.carry_over_webhook_secrets(target, tmp_path)
+        carry_over.carry_over_webhook_secrets(target, tmp_path, CIPHER)
         assert [shared.get(account) for account in ("acme", "other", "silent")] == [(new, old), (mine,), ()]
     newest = shared.rotate("acme")
-    carry_over.carry_over_webhook_secrets(target, tmp_path)
+    carry_over.carry_over_webhook_secrets(target, tmp_path, CIPHER)
     assert shared.get("acme") == (newest, new, old)

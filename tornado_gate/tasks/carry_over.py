@@ -32,6 +32,7 @@ from tornado_gate.tasks.database_rows import insert_image_chunk, make_row
 from tornado_gate.tasks.file_store import FileTaskStore
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.store import Lease
+from tornado_gate.tasks.webhook_cipher import WebhookCipher
 from tornado_gate.tasks.webhook_secrets import FILE_NAME
 from tornado_gate.types.value import Value
 
@@ -149,8 +150,11 @@ def _insert_tasks(connection: Connection, moved: Sequence[_Moved]) -> None:
             insert_image_chunk(connection, task.record.id, number, task.image[start : start + CHUNK_BYTES])
 
 
-def carry_over_webhook_secrets(database: Database, data_dir: Path) -> None:
-    """Copy the secrets of accounts that have none in the database. The file is only read. Raises DatabaseError."""
+def carry_over_webhook_secrets(database: Database, data_dir: Path, cipher: WebhookCipher) -> None:
+    """Copy the secrets of accounts that have none in the database. The file is only read.
+
+    Raises DatabaseError and WebhookSecretError.
+    """
     path = data_dir / FILE_NAME
     secrets = _read_secrets(path) if path.exists() else {}
     if not secrets:
@@ -163,7 +167,8 @@ def carry_over_webhook_secrets(database: Database, data_dir: Path) -> None:
             for row in rows:
                 seconds = row.pop("seconds")
                 expires = None if seconds is None else CLOCK + seconds
-                statement = insert(webhook_secrets).values(**{**row, "expires": expires})
+                secret = cipher.encrypt(row["account"], row["secret"])
+                statement = insert(webhook_secrets).values(**{**row, "secret": secret, "expires": expires})
                 connection.execute(statement.on_conflict_do_nothing())
     if secrets:
         log.info("copied the webhook secrets of %d accounts from %s to %s", len(secrets), path, database.name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tornado_gate.config.faults import FileFaults, KeyPath
 from tornado_gate.config.model import Config
 from tornado_gate.database.engine import Database, DatabaseError
@@ -22,14 +24,16 @@ def carry_over(config: Config, database: Database, *, is_hand_over: bool) -> Non
 
 def _carry_over_tasks(config: Config, database: Database, is_hand_over: bool) -> None:
     from tornado_gate.tasks import carry_over as tasks
+    from tornado_gate.tasks.webhook_cipher import WebhookCipher
+    from tornado_gate.tasks.webhook_secrets import WebhookSecretError
 
     folder = config.server.data_dir / "tasks"
     if is_hand_over and tasks.has_tasks(folder):
         raise _still_serves_error("tasks.store")
     try:
         tasks.carry_over_tasks(database, folder)
-        tasks.carry_over_webhook_secrets(database, config.server.data_dir)
-    except (DatabaseError, tasks.TaskInUse, MediaFull, MediaUnavailable) as error:
+        tasks.carry_over_webhook_secrets(database, config.server.data_dir, WebhookCipher(os.environ))
+    except (DatabaseError, tasks.TaskInUse, WebhookSecretError, MediaFull, MediaUnavailable) as error:
         raise _make_fault(config, ("tasks", "store"), error) from error
 
 
