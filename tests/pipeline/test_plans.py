@@ -14,9 +14,8 @@ import pytest
 from tests.support import front
 from tests.support.direct import ALICE, BOB, KEYS, NARROW, PROVIDER_KEY, Stage, echo, make_request, serving
 from tests.support.front import Answer
-from tests.support.gates import model
-from tornado_gate.config.model import ModelEntry, ModelTarget, Secret
-from tornado_gate.config.routing import RetriesConfig
+from tornado_gate import guard_impl
+from tornado_gate.config.model import ModelEntry, ModelTarget, PluginOptions, Secret
 from tornado_gate.errors import InvalidField, UpstreamOverloaded
 from tornado_gate.pipeline import plans
 from tornado_gate.pipeline.plans import Plan
@@ -189,26 +188,49 @@ def find_texts(plan: Plan) -> list[str]:
     return texts
 
 
-def test_requests_that_may_wait_have_no_plan(tmp_path: Path) -> None:
-    """Retries, the load of targets, the caller's own rules of a stream."""
-    retries = RetriesConfig(same_target=1)
-    models = {
-        "again": replace(model("again", "sender"), retries=retries),
-        "measured": replace(model("measured", "sender", "sender"), strategy="least_busy"),
-        "m": model("m", "sender"),
-    }
-
+def test_requests_with_rules_of_their_own_have_no_plan(tmp_path: Path) -> None:
     async def test(stage: Stage) -> None:
-        stage.reload(models=models)
-        answers = await stage.running.ask(
-            *[make_request(model="again")] * 2,
-            *[make_request(model="measured")] * 2,
-            make_request("hi", "x-gate-stream: failover=no"),
-        )
-        assert [answer.status for answer in answers[:4]] == [200] * 4
+        [answer] = await stage.running.ask(make_request("hi", "x-gate-stream: failover=never"))
+        assert answer.status == 200
         assert stage.direct == 0
         assert (await stage.running.ask(make_request()))[0].status == 200
         assert stage.direct == 1
+
+    play(tmp_path, test)
+
+
+class Guard:
+    """A guard that allows everything."""
+
+    @guard_impl
+    def review_request(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("options", "covered"),
+    [
+        ({}, {("m", ALICE), ("other", ALICE), ("m", BOB)}),
+        ({"models": ("other",)}, {("other", ALICE)}),
+        ({"keys": ("alice",)}, {("m", ALICE), ("other", ALICE)}),
+        ({"operations": ("images",)}, set()),
+    ],
+)
+def test_only_requests_that_a_guard_covers_need_a_task(
+    tmp_path: Path, options: dict[str, Any], covered: set[tuple[str, str]]
+) -> None:
+    async def test(stage: Stage) -> None:
+        stage.gate.host.add("guard", Guard())
+        stage.reload(
+            plugins={**stage.config.plugins, "guard": True}, plugin_options={"guard": PluginOptions(**options)}
+        )
+        for _ in range(2):
+            for model_name, key in (("m", ALICE), ("other", ALICE), ("m", BOB), ("m", ALICE)):
+                before = stage.direct
+                [answer] = await stage.running.ask(make_request(model=model_name, key=key))
+                assert answer.status == 200
+                assert stage.direct - before == ((model_name, key) not in covered), (model_name, key)
+                assert ("guard:guard" in answer.headers.get("X-Gate-Loss", "")) == ((model_name, key) in covered)
 
     play(tmp_path, test)
 

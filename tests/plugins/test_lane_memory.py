@@ -8,8 +8,9 @@ import pluggy
 import pytest
 
 from tests.support.gates import FakeProvider, make_host
+from tornado_gate.plugins.hook_calls import Lane
 from tornado_gate.plugins.host import PluginHost
-from tornado_gate.plugins.lanes import FormatLane, Lane, ProviderLane
+from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 
 
 def count_managers() -> int:

@@ -151,8 +151,8 @@ class KeyStore:
     def find_keys(self, digests: Sequence[bytes]) -> dict[bytes, StoredKey]:
         """Return the keys with these digests as `find_key` does, without those that are not usable."""
         with self.database.read() as connection:
-            found = ((digest, key_queries.find_usable(connection, digest)) for digest in digests)
-            return {digest: key for digest, key in found if key is not None}
+            keys = ((digest, key_queries.find_usable(connection, digest)) for digest in digests)
+            return {digest: key for digest, key in keys if key is not None}
 
     def revision(self) -> int:
         """Return a number that changes with every change of the keys or their permissions."""

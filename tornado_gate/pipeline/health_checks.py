@@ -120,10 +120,10 @@ class HealthChecks:
 
     def _read(self) -> list[str]:
         try:
-            found = orjson.loads((self._folder / "down.json").read_bytes())
+            names = orjson.loads((self._folder / "down.json").read_bytes())
         except (FileNotFoundError, orjson.JSONDecodeError):
             return []
-        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
     def _write(self, text: bytes) -> None:
         path = self._folder / "down.json"

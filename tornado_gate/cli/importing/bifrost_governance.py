@@ -197,16 +197,16 @@ class GovernanceReader:
                 continue
             bounds = self._read_bounds(config, "", where)
             models = [f"{provider}/{name}"] if provider else [name, *(f"{other}/{name}" for other in self._models)]
-            found = [model for model in models if model in self._builder.models]
-            for model in found:
+            known_models = [model for model in models if model in self._builder.models]
+            for model in known_models:
                 self._builder.models[model].setdefault("limits", {}).update(bounds)
-            if not found:
+            if not known_models:
                 self._report.lose(
                     f"governance.{where}", "this model is not in conf; set `limits` of the model that serves it"
                 )
-            elif len(found) > 1:
+            elif len(known_models) > 1:
                 self._report.note(
-                    f"each of the models {', '.join(found)} has the bounds of governance.{where} for itself"
+                    f"each of the models {', '.join(known_models)} has the bounds of governance.{where} for itself"
                 )
 
     def _read_providers(self) -> None:

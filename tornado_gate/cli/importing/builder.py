@@ -177,8 +177,8 @@ class ConfBuilder(State):
 
     def list_variables(self) -> list[str]:
         """Return the environment variables that the configuration needs, in the order of the file."""
-        found = [name for text in list_texts(self.collect()) for name in _REFERENCE.findall(text)]
-        return list(dict.fromkeys(found))
+        variables = [name for text in list_texts(self.collect()) for name in _REFERENCE.findall(text)]
+        return list(dict.fromkeys(variables))
 
     def collect(self) -> dict[str, Any]:
         """Return the sections that have entries."""
@@ -245,7 +245,7 @@ def list_texts(value: Any) -> Iterator[str]:
             yield from list_texts(item)
 
 
-def _choose_free_name(name: str, taken: Mapping[str, Any]) -> str:
-    if name not in taken:
+def _choose_free_name(name: str, used: Mapping[str, Any]) -> str:
+    if name not in used:
         return name
-    return next(free for number in range(2, len(taken) + 3) if (free := f"{name}-{number}") not in taken)
+    return next(free for number in range(2, len(used) + 3) if (free := f"{name}-{number}") not in used)

@@ -166,11 +166,14 @@ class _Importer:
 
         Deployments with a lower `order` are tried first. Those without a weight get almost no requests unless others fail.
         """
-        given = [deployment["weights"] for deployment in deployments]
-        kind = next((kind for kind in ("weight", "rpm", "tpm") if given[0].get(kind) is not None), "")
-        least = min((values[kind] for values in given if kind and values.get(kind)), default=1) / SHARE_WITHOUT_WEIGHT
-        weights = [values[kind] if kind and values.get(kind) is not None else least for values in given]
-        orders = [values.get("order") or 1 for values in given]
+        weights_of_all = [deployment["weights"] for deployment in deployments]
+        kind = next((kind for kind in ("weight", "rpm", "tpm") if weights_of_all[0].get(kind) is not None), "")
+        least = (
+            min((values[kind] for values in weights_of_all if kind and values.get(kind)), default=1)
+            / SHARE_WITHOUT_WEIGHT
+        )
+        weights = [values[kind] if kind and values.get(kind) is not None else least for values in weights_of_all]
+        orders = [values.get("order") or 1 for values in weights_of_all]
         groups = [[index for index, order in enumerate(orders) if order == level] for level in sorted(set(orders))]
         scaled = order_weights([[weights[index] for index in group] for group in groups])
         if len(groups) > 1:
@@ -183,7 +186,7 @@ class _Importer:
             for group, own in zip(groups, scaled, strict=True)
             for index, weight in zip(group, own, strict=True)
         }
-        return [by_index[index] for index in range(len(given))]
+        return [by_index[index] for index in range(len(weights_of_all))]
 
     def _read_strategy(self) -> None:
         name = self._get("router_settings", "routing_strategy")
