@@ -67,6 +67,7 @@ setup(
     ],
     extras_require={
         "postgres": ["psycopg[binary]>=3.2"],
+        "mysql": ["PyMySQL>=1.1"],  # `import new-api` from MySQL
         "redis": ["redis[hiredis]>=5.1"],  # counters of limits for several nodes, in Redis or Valkey
         "object-store": ["obstore>=0.12,<0.13"],  # files that the gateway serves, in a bucket for several nodes
         "prices": ["genai-prices>=0.2.3"],  # the default prices of models; without it only those of conf

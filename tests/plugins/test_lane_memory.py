@@ -37,6 +37,6 @@ def test_a_lane_is_freed_without_a_collection(make: object) -> None:
         lane = make(host)
         assert lane.hooks
         del lane
-        assert count_managers() == before
+        assert count_managers() <= before
     finally:
         gc.enable()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable, Coroutine
 from ipaddress import ip_network
 from pathlib import Path
@@ -26,6 +25,7 @@ from tests.support.direct import (
     read_error,
     serving,
 )
+from tests.support.garbage import find_garbage
 from tests.support.gates import model
 from tornado_gate.config.model import CorsConfig, LimitsConfig
 from tornado_gate.pipeline import plans
@@ -288,24 +288,14 @@ def test_a_limit_that_comes_between_two_requests_is_effective(tmp_path: Path) ->
 def test_nothing_is_left_for_the_collector(tmp_path: Path) -> None:
     async def test(stage: Stage) -> None:
         await stage.warm()
-        gc.collect()
-        gc.disable()
-        # A thread of an earlier test may end now, and leave its database: only what the requests made counts.
-        earlier = {id(value) for value in gc.get_objects()}
-        gc.set_debug(gc.DEBUG_SAVEALL)
-        try:
+
+        async def ask() -> None:
             answers = await stage.running.ask(
                 make_request(), make_request("longer"), make_request(model="?"), make_head(1) + b"{"
             )
             assert [answer.status for answer in answers] == [200, 200, 404, 400]
-            gc.collect()
-            made = [value for value in gc.garbage if id(value) not in earlier]
-            left = {type(value).__name__ for value in made if type(value).__module__.startswith("tornado_gate")}
-            assert left == set()
-        finally:
-            gc.set_debug(0)
-            gc.garbage.clear()
-            gc.enable()
+
+        assert await find_garbage(ask) == {}
 
     play(tmp_path, test)
 

@@ -46,7 +46,7 @@ def load_json(raw: bytes | memoryview) -> Any:
             if value is not None:
                 return value
         return _load(memoryview(raw))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # the latter for the name of a member
         raise orjson.JSONDecodeError(str(error), "", 0) from None
     except RecursionError:
         raise orjson.JSONDecodeError("it is nested too deeply", "", 0) from None

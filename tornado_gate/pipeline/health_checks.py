@@ -28,6 +28,7 @@ from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.storage.private import make_folder, open_private
 from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.streams.fair_timeouts import limit_running_time
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.types import Call, Caller, ChatRequest, Message, Text, UpstreamRequest
 from tornado_gate.types.call import LazyExitStack
@@ -150,7 +151,7 @@ class HealthChecks:
         provider = snapshot.targets.providers[name]
         try:
             with self._gate.requests.hold_in_background(snapshot):
-                async with asyncio.timeout(rules.timeout):
+                async with limit_running_time(rules.timeout):
                     await check_provider(self._gate, snapshot, provider, rules)
         except (UpstreamKeyRefused, UpstreamRateLimited):
             state.note(True, rules)
