@@ -163,6 +163,21 @@ def test_what_is_missing_is_told_beside_its_field(console: Console) -> None:
     check_accessibility(page)
 
 
+def test_another_host_needs_the_key_again(console: Console, vendor: Upstream) -> None:
+    vendor.reset()
+    page = console.open_as_first("/console/providers/new")
+    fill_form(page, vendor, "moved")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("link", name="All providers").click()
+    page.get_by_role("link", name="Test or change moved").click()
+    page.get_by_label("Base URL").fill(vendor.url.replace("127.0.0.1", "localhost") + "/v1")
+    console.faults.expect("400")
+    page.get_by_role("button", name="Test connection").click()
+    expect(page.get_by_text("to which the stored keys would be sent")).to_be_visible()
+    assert vendor.requests == []
+    check_accessibility(page)
+
+
 def test_an_entry_gets_another_key_and_another_model(console: Console, vendor: Upstream) -> None:
     vendor.reset()
     page = console.open_as_first("/console/providers/new")

@@ -1,7 +1,8 @@
 """The connection of one node to one engine, as a process of its own: it passes bytes, delays them, stops, or refuses.
 
-``python -m qa.cluster.link ADDRESS`` prints its two ports. ADDRESS is ``host:port``, or the path of a Unix socket. The second
-port takes one command a line: ``pass``, ``delay SECONDS``, ``stall``, ``refuse`` or ``counts``. The answer is a line of JSON.
+``python -m qa.cluster.link ADDRESS [HOST]`` prints its two ports. ADDRESS is ``host:port``, or the path of a Unix socket. The
+first port is at HOST, by default 127.0.0.1. The second port takes one command a line: ``pass``, ``delay SECONDS``, ``stall``,
+``refuse`` or ``counts``. The answer is a line of JSON.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Link:
         self._writers: set[asyncio.StreamWriter] = set()
         self.counts = {"connections": 0, "to_engine": 0, "from_engine": 0}
 
-    async def serve(self) -> None:
-        data = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+    async def serve(self, host: str) -> None:
+        data = await asyncio.start_server(self._connect, host, 0)
         control = await asyncio.start_server(self._control, "127.0.0.1", 0)
         ports = [server.sockets[0].getsockname()[1] for server in (data, control)]
         print(f"link: data {ports[0]} control {ports[1]}", flush=True)
@@ -80,4 +81,4 @@ class Link:
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(Link(sys.argv[1]).serve())
+        asyncio.run(Link(sys.argv[1]).serve(sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1"))

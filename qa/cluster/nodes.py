@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from qa.cluster.network import Network, can_make_networks
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.process import Child
@@ -23,6 +24,7 @@ KEY = "tg-key-of-the-callers-of-the-cluster-0123456789"
 ADMIN = "key-of-the-administrator-of-the-cluster"
 ENGINES = ("postgres", "valkey")
 CONF = """
+server: {{metrics_token: {metrics}, drain_delay: {drain}}}
 database: {postgres}
 tasks: {{store: database}}
 plugins: {{openai: true}}
@@ -33,22 +35,26 @@ models:
   sora: {{provider: o, model: sora-2}}
 limits: {{store: "{valkey}"}}
 videos: {{concurrency: 4, poll_seconds: 0.05, keep_seconds: 600}}
-fetch: {{allow_networks: [127.0.0.0/8]}}
+fetch: {{allow_networks: [127.0.0.0/8, 10.213.0.0/16]}}
 circuits: {{failures: 1000, open_seconds: 0.001}}
 keys:
   - {{name: root, key: {admin}, role: administrator}}
-{more}
 """
+METRICS = "token-of-the-metrics-of-the-cluster"
+DRAIN_SECONDS = 3.0
+"""The time in which a load balancer stops using a node that will close its port."""
 CHAT = {"model": "chat", "messages": [{"role": "user", "content": "hello"}]}
+
+_CLIENT = httpx.Client(trust_env=False, verify=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 class EngineLink:
     """The link of a node to an engine: see `qa.cluster.link`."""
 
-    def __init__(self, address: str) -> None:
-        self._child = Child([sys.executable, "-m", "qa.cluster.link", address])
+    def __init__(self, address: str, host: str) -> None:
+        self._child = Child([sys.executable, "-m", "qa.cluster.link", address, host])
         match = self._child.wait_for_line(r"link: data (\d+) control (\d+)")
-        self.port, self._control = int(match[1]), int(match[2])
+        self.address, self._control = f"{host}:{match[1]}", int(match[2])
 
     def set_mode(self, command: str) -> dict[str, int]:
         """Pass, delay, stall or refuse; return the counts so far."""
@@ -69,33 +75,66 @@ class Cluster:
         self.folder, self.upstream = folder, upstream
         self.database = database
         self._password = postgres.password
-        self._addresses = {"postgres": str(postgres.folder / ".s.PGSQL.5432"), "valkey": urlsplit(valkey.url).netloc}
+        self._addresses = {
+            "postgres": str(postgres.folder / ".s.PGSQL.5432"),
+            "valkey": urlsplit(valkey.url).netloc,
+            "upstream": urlsplit(upstream.url).netloc,
+        }
         self.links: dict[tuple[str, str], EngineLink] = {}
+        self.networks: dict[str, Network] = {}
         self.nodes: dict[str, Gateway] = {}
 
+    def isolate(self, name: str) -> None:
+        """Let a node, which starts later, have a network of its own, if this machine can make one."""
+        if can_make_networks():
+            self.networks[name] = Network()
+
     def start(
-        self, name: str, *arguments: str, more: str = "", environment: Mapping[str, str] | None = None
+        self, name: str, *arguments: str, drain: float = 0.0, environment: Mapping[str, str] | None = None
     ) -> Gateway:
-        for engine in ENGINES:
-            if (name, engine) not in self.links:
-                self.links[name, engine] = EngineLink(self._addresses[engine])
+        """Start a node, whose `server.drain_delay` is `drain`.
+
+        `environment`: it is a process of the installed command, with these variables.
+        """
+        network = self.networks.get(name)
+        for number, engine in enumerate(self._addresses):
+            if (name, engine) not in self.links and (network or engine != "upstream"):
+                host = network.engines[number] if network else "127.0.0.1"
+                self.links[name, engine] = EngineLink(self._addresses[engine], host)
         (self.folder / name).mkdir(exist_ok=True)
-        postgres = f"postgresql://gate:{self._password}@127.0.0.1:{self.links[name, 'postgres'].port}/{self.database}"
         conf = CONF.format(
-            postgres=postgres,
-            valkey=f"valkey://127.0.0.1:{self.links[name, 'valkey'].port}",
-            upstream=self.upstream.url,
+            postgres=f"postgresql://gate:{self._password}@{self.links[name, 'postgres'].address}/{self.database}",
+            valkey=f"valkey://{self.links[name, 'valkey'].address}",
+            upstream=f"http://{self.links[name, 'upstream'].address}" if network else self.upstream.url,
             admin=ADMIN,
-            more=more,
+            metrics=METRICS,
+            drain=drain,
         )
+        if network:
+            arguments = ("--host", network.node, *arguments)
         self.nodes[name] = Gateway.start(
-            conf, self.folder / name, *arguments, environment=environment, installed=environment is not None
+            conf,
+            self.folder / name,
+            *arguments,
+            environment=environment,
+            installed=environment is not None or network is not None,
+            prefix=network.prefix if network else (),
         )
         return self.nodes[name]
 
     def cut(self, name: str, engine: str, command: str) -> None:
-        """Change the link of a node: ``stall``, ``refuse``, ``delay SECONDS``, ``pass``."""
-        self.links[name, engine].set_mode(command)
+        """Change the link of a node: ``drop``, ``stall``, ``refuse``, ``delay SECONDS``, ``pass``.
+
+        ``drop`` discards the packets between an isolated node and the engine. Without a network of its own, the link stalls.
+        """
+        network = self.networks.get(name)
+        engine_address = self.links[name, engine].address.partition(":")[0]
+        if network and command == "drop":
+            network.drop(engine_address)
+            return
+        if network and command == "pass":
+            network.let_pass(engine_address)
+        self.links[name, engine].set_mode("stall" if command == "drop" else command)
 
     def close(self) -> None:
         for link in self.links.values():
@@ -105,13 +144,15 @@ class Cluster:
                 node.child.kill()
         for link in self.links.values():
             link.close()
+        for network in self.networks.values():
+            network.close()
 
 
 def send(
     node: Gateway, method: str, path: str, key: str = KEY, *, timeout: float = 60.0, **options: Any
 ) -> httpx.Response:
     headers = {"authorization": f"Bearer {key}", **options.pop("headers", {})}
-    return httpx.request(method, node.url + path, headers=headers, trust_env=False, timeout=timeout, **options)
+    return _CLIENT.request(method, node.url + path, headers=headers, timeout=timeout, **options)
 
 
 def ask(node: Gateway, key: str = KEY) -> int:
@@ -128,7 +169,7 @@ def create_key(node: Gateway, name: str = "caller", **members: Any) -> str:
 
 def read_metric(node: Gateway, name: str) -> float:
     """Return a series of /metrics; 0 if it does not exist."""
-    text = httpx.get(f"{node.url}/metrics", trust_env=False, timeout=30).text
+    text = send(node, "GET", "/metrics", METRICS).text
     return next((float(line.split()[-1]) for line in text.splitlines() if line.startswith(name)), 0.0)
 
 

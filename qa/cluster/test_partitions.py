@@ -38,6 +38,12 @@ def vendor(upstream: Upstream) -> Upstream:
     return upstream
 
 
+def isolate_for(cluster: Cluster, fault: str) -> None:
+    """Give the node `a` a network of its own if packets shall be dropped in it."""
+    if fault == "drop":
+        cluster.isolate("a")
+
+
 def measure(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
     began = time.monotonic()
     result = function(*arguments)
@@ -61,10 +67,11 @@ def count_rows(address: str) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-@pytest.mark.parametrize("fault", ["refuse", "stall"])
+@pytest.mark.parametrize("fault", ["refuse", "stall", "drop"])
 def test_a_node_without_postgresql_serves_known_keys_and_loses_no_usage(
     cluster: Cluster, vendor: Upstream, migrated_postgres: str, fault: str
 ) -> None:
+    isolate_for(cluster, fault)
     a, b = cluster.start("a"), cluster.start("b")
     known, unknown = create_key(a, "known"), create_key(b, "unknown")
     assert ask(a, known) == 200
@@ -105,8 +112,9 @@ def test_a_node_that_is_killed_while_postgresql_hangs_loses_no_usage(
     assert count_rows(migrated_postgres) == (CHATS + 2, CHATS + 2)
 
 
-@pytest.mark.parametrize("fault", ["refuse", "stall", "delay 0.3"])
+@pytest.mark.parametrize("fault", ["refuse", "stall", "drop", "delay 0.3"])
 def test_a_node_with_a_bad_valkey_answers_in_bounded_time(cluster: Cluster, vendor: Upstream, fault: str) -> None:
+    isolate_for(cluster, fault)
     a = cluster.start("a")
     key = create_key(a, "limited", limits={"requests_per_minute": 1_000_000}, budget={"usd_per_day": 1000})
     assert ask(a, key) == 200
@@ -116,7 +124,7 @@ def test_a_node_with_a_bad_valkey_answers_in_bounded_time(cluster: Cluster, vend
         times = list(pool.map(lambda _: measure(ask, a, key), range(300)))
     assert {status for status, _ in times} == {200}
     assert max(seconds for _, seconds in times) < 5.0, "no pile-up"
-    if fault in ("refuse", "stall"):
+    if fault in ("refuse", "stall", "drop"):
         assert read_metric(a, "tornado_gate_limit_store_away") == 1.0
     cluster.cut("a", "valkey", "pass")
     wait_until(lambda: read_metric(a, "tornado_gate_limit_store_away") == 0.0, "Valkey is used again")

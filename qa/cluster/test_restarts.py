@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import psycopg
 import pytest
 
-from qa.cluster.nodes import CHAT, Cluster, ask, create_key, send, shift_clock
+from qa.cluster.nodes import DRAIN_SECONDS, Cluster, ask, create_key, send, shift_clock
 from qa.cluster.test_partitions import ANSWER, VIDEO
+from qa.cluster.traffic import Traffic
 from tests.support.postgres import PostgresServer
 from tests.support.upstream import Upstream, answer
 
@@ -24,47 +22,14 @@ def vendor(upstream: Upstream) -> Upstream:
     return upstream
 
 
-class Traffic:
-    """Chats at all nodes in turn, as from a load balancer that leaves out nodes that refuse connections."""
-
-    def __init__(self, cluster: Cluster, key: str) -> None:
-        self._cluster, self._key = cluster, key
-        self._ends = threading.Event()
-        self.statuses: list[int] = []
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        with ThreadPoolExecutor(4) as pool:
-            for turn in itertools.count():
-                if self._ends.is_set():
-                    return
-                self.statuses += pool.map(self._ask, range(turn, turn + 4))
-
-    def _ask(self, turn: int) -> int:
-        names = sorted(self._cluster.nodes)
-        for offset in range(len(names)):
-            node = self._cluster.nodes[names[(turn + offset) % len(names)]]
-            try:
-                return send(node, "POST", "/v1/chat/completions", self._key, json=CHAT).status_code
-            except httpx.ConnectError:
-                continue
-        return 0
-
-    def stop(self) -> list[int]:
-        self._ends.set()
-        self._thread.join()
-        return self.statuses
-
-
 def test_a_rolling_restart_fails_no_request(cluster: Cluster, vendor: Upstream) -> None:
     for name in ("a", "b", "c"):
-        cluster.start(name)
+        cluster.start(name, drain=DRAIN_SECONDS)
     key = create_key(cluster.nodes["a"])
-    traffic = Traffic(cluster, key)
+    traffic = Traffic(cluster, lambda node: ask(node, key))
     for name in ("a", "b", "c"):
         cluster.nodes[name].stop()
-        cluster.start(name)
+        cluster.start(name, drain=DRAIN_SECONDS)
     statuses = traffic.stop()
     assert len(statuses) > 20
     assert set(statuses) == {200}

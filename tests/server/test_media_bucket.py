@@ -176,6 +176,44 @@ def test_files_wait_on_their_node_until_the_object_store_is_back(nodes: tuple[Ga
     poll(lambda: not any(any((first.folder / "var" / name).iterdir()) for name in ("media", "videos")))
 
 
+@pytest.mark.qa
+def test_a_node_that_knows_its_bucket_starts_without_it(outage: S3, tmp_path: Path) -> None:
+    conf = CONF + outage.make_conf("known")
+    node = Gateway.start(conf, tmp_path)
+    earlier = make_image(node)
+    node.stop()
+    outage.kill()
+    node = Gateway.start(conf, tmp_path)
+    node.wait_for_log("The gateway starts without the bucket")
+    ready = ask(node, "GET", "/readyz", key="")
+    assert (ready.status_code, ready.json()["media_store"]) == (200, "away")
+    path, task = make_image(node), make_video(node)
+    image, video = ask(node, "GET", path, key="").content, ask(node, "GET", f"/v1/videos/{task}/content").content
+    assert image.startswith(b"\x89PNG")
+    assert b"ftyp" in video[:16]
+    missing = ask(node, "GET", earlier, key="")
+    assert (missing.status_code, missing.json()["error"]["code"]) == (503, "storage_unavailable")
+    outage.start()
+    poll(lambda: len(outage.list_keys("known/media/")) == 1 and len(outage.list_keys("known/videos/")) == 1)
+    poll(lambda: "media_store" not in ask(node, "GET", "/readyz", key="").json())
+    assert ask(node, "GET", path, key="").content == image
+    assert ask(node, "GET", f"/v1/videos/{task}/content").content == video
+    node.stop()
+
+
+@pytest.mark.qa
+def test_a_node_without_the_secret_of_its_bucket_does_not_start_without_it(outage: S3, tmp_path: Path) -> None:
+    Gateway.start(CONF + outage.make_conf("other"), tmp_path).stop()
+    outage.kill()
+    with pytest.raises(AssertionError, match=r"gate\.yaml:\d+: media\.endpoint: the object store cannot be reached"):
+        Gateway.start(CONF + outage.make_conf("unknown"), tmp_path)
+    node = Gateway.start(
+        CONF + outage.make_conf("unknown", secret="secret-of-the-files-in-the-conf-of-all-nodes"), tmp_path
+    )
+    assert ask(node, "GET", "/readyz", key="").json()["media_store"] == "away"
+    node.stop()
+
+
 def test_a_reload_keeps_the_bucket(nodes: tuple[Gateway, Gateway], s3: S3) -> None:
     second = nodes[1]
     file = second.folder / "gate.yaml"

@@ -45,13 +45,20 @@ def address(store: str, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def make_state(address: str, tmp_path: Path, io_loop: IOLoop) -> Iterator[MakeState]:
+def sizes() -> list[int]:
+    """What stores in the database have reported as the space of all values."""
+    return []
+
+
+@pytest.fixture
+def make_state(address: str, tmp_path: Path, io_loop: IOLoop, sizes: list[int]) -> Iterator[MakeState]:
     """Makes the store of another process: of the same machine, or of another node. All are closed in the end."""
     made: list[StateStore] = []
 
     def make() -> StateStore:
         if address:
-            made.append(DatabaseState(StateCalls(Database(tmp_path, address), lambda: None)))
+            calls = StateCalls(Database(tmp_path, address), lambda: None)
+            made.append(DatabaseState(calls, state_values.MAX_BYTES, sizes.append))
         else:
             made.append(SharedMemory(MemoryStore(tmp_path)))
         return made[-1]
@@ -146,7 +153,7 @@ async def test_a_value_too_long_is_not_kept(make_state: MakeState, monkeypatch: 
 
 @pytest.mark.gen_test
 async def test_the_largest_account_loses_its_own_values_and_nobody_elses(
-    make_state: MakeState, monkeypatch: pytest.MonkeyPatch
+    make_state: MakeState, monkeypatch: pytest.MonkeyPatch, sizes: list[int]
 ) -> None:
     bound(monkeypatch, 20_000, 10)
     state = make_state()
@@ -160,6 +167,7 @@ async def test_the_largest_account_loses_its_own_values_and_nobody_elses(
     kept = await greedy.get_many([str(number) for number in range(301)])
     assert 40 < len(kept) < 140
     assert "300" in kept, "it loses its own values that expire soonest"
+    assert all(size > 20_000 for size in sizes[1:]), "the space is measured, indexes included"
 
 
 # Groups
@@ -218,7 +226,10 @@ async def test_a_full_store_takes_a_group_from_its_head_on(
     greedy, small = state.get_account_memory("greedy"), state.get_account_memory("small")
     await small.extend_group("s", {"s": "head", "s:1": "x" * 100}, 60, new=True)
     await greedy.extend_group("g", {"g": "head", **{f"g:{n}": "x" * 1000 for n in range(10)}}, 60, new=True)
-    bound(monkeypatch, (await greedy.read_group("g")).size, 2)
+    size = (await greedy.read_group("g")).size
+    bound(monkeypatch, size, 2)
+    if isinstance(state, DatabaseState):
+        state.max_bytes = size
     for number in range(3):
         await greedy.extend_group(f"h{number}", {f"h{number}": "head"}, 120, new=True)
         await finish_pruning(state)

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,16 +33,28 @@ class Gateway:
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         installed: bool = False,
+        prefix: Sequence[str] = (),
     ) -> Gateway:
         """Serve `conf` (YAML) on a free port, with all its files below `folder`; it is ready when this returns.
 
-        `arguments` are added to ``serve``. `installed`: run the installed command, which imports all modules; otherwise the
-        process is a fork of one that has imported them, which starts in a sixth of the time. With ``--port 0`` the command
-        prints its URL on stdout; this waits for that line. Raises ChildFailed with the output when the command exits instead.
+        `arguments` are added to ``serve``. `prefix` stands before an installed command, such as ``ip netns exec NAME``.
+        `installed`: run the installed command, which imports all modules; otherwise the process is a fork of one that has
+        imported them, which starts in a sixth of the time. With ``--port 0`` the command prints its URL on stdout; this waits for
+        that line. Raises ChildFailed with the output when the command exits instead.
         """
         file = folder / "gate.yaml"
         file.write_text(conf, encoding="utf-8")
-        command = [str(COMMAND), "serve", "--conf", str(file), "--port", "0", "--data-dir", str(folder / "var")]
+        command = [
+            *prefix,
+            str(COMMAND),
+            "serve",
+            "--conf",
+            str(file),
+            "--port",
+            "0",
+            "--data-dir",
+            str(folder / "var"),
+        ]
         child = Child([*command, *arguments], environment=environment, folder=folder, forked=not installed)
         return cls(child, child.wait_for_line(r"^tornado-gate: serving (https?://\S+)")[1], folder)
 

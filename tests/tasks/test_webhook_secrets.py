@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from sqlalchemy import select
 
 from tests.support.databases import empty
 from tests.tasks.test_store_contract import a_task
 from tornado_gate.database.engine import Database
+from tornado_gate.database.task_tables import webhook_secrets
 from tornado_gate.http.fetch import Fetcher
 from tornado_gate.tasks import database_webhook_secrets
 from tornado_gate.tasks.database_webhook_secrets import DatabaseWebhookSecretStore
+from tornado_gate.tasks.webhook_cipher import MARK, WebhookCipher
 from tornado_gate.tasks.webhook_secrets import (
     FILE_NAME,
     MAX_SECRETS,
@@ -28,6 +31,7 @@ from tornado_gate.tasks.webhook_secrets import (
 )
 from tornado_gate.tasks.webhook_sender import WebhookSender, sign
 
+CIPHER = WebhookCipher({"GATE_SECRET_KEY": "first-key-of-the-secrets-of-webhooks"})
 MakeStore = Callable[[], WebhookSecrets]
 
 
@@ -43,7 +47,7 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeS
 
     def make() -> WebhookSecrets:
         databases.append(Database(tmp_path, address))
-        return DatabaseWebhookSecretStore(databases[-1])
+        return DatabaseWebhookSecretStore(databases[-1], CIPHER)
 
     yield make
     for database in databases:
@@ -144,3 +148,41 @@ async def test_a_webhook_waits_while_its_secret_cannot_be_read(tmp_path: Path) -
     assert pause is not None
     assert not posts.signatures
     assert not await sender.is_off("acme")
+
+
+def test_secrets_in_the_database_are_encrypted_when_they_are_used(migrated_postgres: str, tmp_path: Path) -> None:
+    empty(migrated_postgres)
+    database = Database(tmp_path, migrated_postgres)
+
+    def open_store(keys: str) -> DatabaseWebhookSecretStore:
+        return DatabaseWebhookSecretStore(database, WebhookCipher({"GATE_SECRET_KEY": keys} if keys else {}))
+
+    def read_texts() -> list[str]:
+        with database.read() as connection:
+            return list(connection.execute(select(webhook_secrets.c.secret)).scalars())
+
+    old, new = "old-key-of-the-secrets-of-all-webhooks", "new-key-of-the-secrets-of-all-webhooks"
+    clear = open_store("")
+    first = clear.get("acme")
+    second = (clear.rotate("acme"), *first)
+    clear.turn_off("silent")
+    assert sorted(read_texts()) == sorted([*second, ""])
+    encrypted = open_store(old)
+    assert encrypted.get("acme") == second
+    assert encrypted.get("silent") == ()
+    texts = [text for text in read_texts() if text]
+    assert all(text.startswith(MARK) and len(text) <= 100 for text in texts)
+    with pytest.raises(WebhookSecretError, match="set GATE_SECRET_KEY to the same key at every node"):
+        clear.get("acme")
+    with pytest.raises(WebhookSecretError, match="GATE_SECRET_KEY has another key"):
+        open_store(new).get("acme")
+    assert open_store(f"{new} {old}").get("acme") == second
+    assert open_store(new).get("acme") == second, "they are encrypted with the new key"
+    with pytest.raises(WebhookSecretError, match="is too short"):
+        open_store("short").get("acme")
+    with database.write() as connection:  # somebody gives the secret of an account to another one
+        stolen = read_texts()[0] or read_texts()[-1]
+        connection.execute(webhook_secrets.update().where(webhook_secrets.c.secret == "").values(secret=stolen))
+    with pytest.raises(WebhookSecretError, match="cannot be decrypted"):
+        open_store(new).get("silent")
+    database.close()

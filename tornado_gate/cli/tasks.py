@@ -321,9 +321,9 @@ def _parse_age(text: str) -> float:
 @asynccontextmanager
 async def open_video_store(config: Config) -> AsyncIterator[MediaStore]:
     """Open the store of finished videos, without its secret: no URL is signed."""
-    from tornado_gate.storage.media_stores import open_media_stores
+    from tornado_gate.storage.media_stores import BucketStart, open_media_stores
 
-    videos = open_media_stores(config, b"unused").videos
+    videos = open_media_stores(config, BucketStart(b"unused")).videos
     try:
         yield videos
     finally:

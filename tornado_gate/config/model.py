@@ -365,9 +365,13 @@ class TasksConfig(Value, frozen=True, kw_only=True):
 
 
 class StateConfig(Value, frozen=True, kw_only=True):
-    """Where short-lived state is: in files in the data directory, or in the database that all nodes share."""
+    """Where short-lived state is: in files in the data directory, or in the database that all nodes share.
+
+    `max_bytes` is the space of all kept values in the database.
+    """
 
     store: Literal["file", "database"] = "file"
+    max_bytes: int = 4 * 1024 * 1024 * 1024
 
 
 class RealtimeConfig(Value, frozen=True, kw_only=True):

@@ -318,6 +318,7 @@ class TasksSchema(Schema):
 
 class StateSchema(Schema):
     store = String(choices=("file", "database"))
+    max_bytes = Integer(least=64 * 1024 * 1024)
 
 
 class RealtimeSchema(Schema):

@@ -165,11 +165,9 @@ class SecretStore:
                 self._replace(KEY_FILE, f"{text}\n")
         except OSError as error:
             raise _make_error(self._folder / KEY_FILE, error) from error
-        keys = [key for key in re.split(r"[\s,]+", text) if key]
+        keys = split_keys(text)
         if not keys:
             raise SecretError(f"{self._folder / KEY_FILE} is missing; restore it, or set {KEY_VARIABLE}")
-        if any(len(key) < SHORTEST_KEY for key in keys):
-            raise SecretError(f"{KEY_VARIABLE} is too short; each key needs at least {SHORTEST_KEY} characters")
         return keys
 
     def _read_entries(self) -> dict[str, Any]:
@@ -235,6 +233,14 @@ class SecretStore:
             with suppress(FileNotFoundError):
                 os.unlink(part)
             raise
+
+
+def split_keys(text: str) -> list[str]:
+    """Return the keys of GATE_SECRET_KEY, newest first. Raises SecretError for a short one."""
+    keys = [key for key in re.split(r"[\s,]+", text) if key]
+    if any(len(key) < SHORTEST_KEY for key in keys):
+        raise SecretError(f"{KEY_VARIABLE} is too short; each key needs at least {SHORTEST_KEY} characters")
+    return keys
 
 
 def _make_cipher(keys: list[str]) -> Any:

@@ -104,18 +104,20 @@ def _is_in_group(account: str, head: bytes) -> ColumnElement[bool]:
     return and_(_column.account == hash_name(account), or_(_column.name == head, is_member))
 
 
-def prune_values(connection: Connection, max_bytes: int) -> None:
+def prune_values(connection: Connection, max_bytes: int) -> int | None:
     """Delete expired values, then values of the largest accounts, until the rest fits. Another process may already do this.
 
+    Return the space of the table before values of accounts were deleted, indexes included; None if another process prunes.
     Rows that another transaction changes are left: so no transaction waits for this one, and this one for no other.
     """
     if not connection.execute(select(func.pg_try_advisory_xact_lock(_PRUNE_LOCK))).scalar():
-        return
+        return None
     key = tuple_(_column.account, _column.name)
     expired = select(_column.account, _column.name).where(_column.expires <= CLOCK).with_for_update(skip_locked=True)
     connection.execute(delete(kept_values).where(key.in_(expired)))
-    if connection.execute(select(func.pg_total_relation_size(kept_values.name))).scalar_one() <= max_bytes:
-        return  # the sum of all rows would take seconds in a large table
+    size = int(connection.execute(select(func.pg_total_relation_size(kept_values.name))).scalar_one())
+    if size <= max_bytes:
+        return size  # the sum of all rows would take seconds in a large table
     totals = select(_column.account, func.sum(_column.bytes)).group_by(_column.account)
     held = {account: int(size) for account, size in connection.execute(totals)}
     evicted: list[tuple[bytes, bytes]] = []
@@ -129,6 +131,7 @@ def prune_values(connection: Connection, max_bytes: int) -> None:
     for first in range(0, len(evicted), BATCH):
         rows = select(_column.account, _column.name).where(key.in_(evicted[first : first + BATCH]))
         connection.execute(delete(kept_values).where(key.in_(rows.with_for_update(skip_locked=True))))
+    return size
 
 
 def _list_rows(connection: Connection, account: str) -> Iterator[tuple[int, tuple[bytes, bytes]]]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
 from sqlalchemy.engine import Connection
 
+from tornado_gate.config.model import StateConfig
 from tornado_gate.database import state_rows as rows
 from tornado_gate.database.calls import CALL_SECONDS
 from tornado_gate.database.state_calls import StateCalls
@@ -22,17 +23,24 @@ from tornado_gate.types import ValueGroup
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES = 4 * 1024 * 1024 * 1024
-"""The space of all values of all nodes. Beyond it the largest account loses the values that expire soonest."""
+MAX_BYTES = StateConfig().max_bytes
 WRITES_BETWEEN_PRUNES = 2000
 BYTES_BETWEEN_PRUNES = 64 * 1024 * 1024
 
 
 class DatabaseState:
-    """The values of all nodes. One object per process."""
+    """The values of all nodes. One object per process.
 
-    def __init__(self, calls: StateCalls) -> None:
+    All values have `max_bytes`. Beyond it the largest account loses the values that expire soonest. `on_size` is called with
+    the space of all values, which each process measures when it prunes.
+    """
+
+    def __init__(
+        self, calls: StateCalls, max_bytes: int = MAX_BYTES, on_size: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._calls = calls
+        self.max_bytes = max_bytes
+        self._on_size = on_size
         self._writes = self._written_bytes = 0
         self._pruning: asyncio.Task[None] | None = None
 
@@ -101,9 +109,12 @@ class DatabaseState:
 
     async def _prune(self) -> None:
         try:
-            await self._calls.write_slowly(rows.prune_values, MAX_BYTES)
+            size = await self._calls.write_slowly(rows.prune_values, self.max_bytes)
         except MediaUnavailable:
             log.warning("could not delete expired conversation state, will retry")
+        else:
+            if size is not None:
+                self._on_size(size)
 
 
 def _encode_name(name: str) -> bytes:

@@ -74,6 +74,6 @@ webhook_secrets = Table(
     METADATA,
     Column("account", LargeBinary(32), primary_key=True),  # SHA-256 of its name
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("secret", String(100), nullable=False),  # in clear: webhooks are signed with it; "": webhooks are off
+    Column("secret", String(100), nullable=False),  # see `tasks.webhook_cipher`; "": webhooks are off
     Column("expires", Double),
 )

@@ -44,7 +44,7 @@ class Readiness:
 
     `is_draining`: the process ends soon, and no other process replaces it. `is_closing`: the port is closed, and no new WebSocket
     session is opened. `is_crash_loop` returns whether the processes of this gateway end repeatedly. Each of `checks`
-    returns why the process should get no more requests for now, or "". `describe_node` returns further members of /readyz.
+    returns why the process should get no more requests for now, or "". `notes` return further members of /readyz.
     """
 
     def __init__(self, *checks: Callable[[], str]) -> None:
@@ -52,7 +52,7 @@ class Readiness:
         self.is_closing = False
         self.is_crash_loop: Callable[[], bool] = lambda: False
         self.checks = list(checks)
-        self.describe_node: Callable[[], Mapping[str, Any]] = dict
+        self.notes: list[Callable[[], Mapping[str, Any]]] = []
 
 
 class Gate:

@@ -64,7 +64,7 @@ from tornado_gate.server.process.configuration_state import ConfigurationState
 from tornado_gate.server.services import FileSweeper, Services
 from tornado_gate.server.state_stores import make_state_stores
 from tornado_gate.storage.files import MediaStore
-from tornado_gate.storage.media_stores import BucketReports, open_media_stores
+from tornado_gate.storage.media_stores import BucketReports, BucketStart, open_media_stores
 from tornado_gate.storage.stored_file_fetcher import StoredFileFetcher
 from tornado_gate.tapes.tapes import Tapes
 from tornado_gate.targets.routing import MatchedRoute
@@ -291,17 +291,19 @@ def make_services(
     host: PluginHost,
     keystore: KeyStore,
     metrics: Metrics,
-    media_secret: bytes = b"",
+    bucket: BucketStart | None = None,
     node: str = "",
 ) -> Services:
-    """Create the parts of a process that serves `config`. `media_secret` signs the addresses of files in a bucket.
+    """Create the parts of a process that serves `config`. `bucket` is for files in a bucket.
 
     `node` is the id of the node, with which the process announces itself in PostgreSQL; "" announces nothing.
     """
     data_dir = config.server.data_dir
     gate = Gate(config, host, keystore, metrics)
     state = make_state_stores(config, metrics)
-    media, videos = open_media_stores(config, media_secret, _make_bucket_reports(config, metrics))
+    media, videos = open_media_stores(config, bucket, _make_bucket_reports(config, metrics))
+    if config.media.bucket is not None:
+        gate.readiness.notes.append(lambda: {"media_store": "away"} if media.is_away else {})
     fetcher = StoredFileFetcher(media)
     fetcher.memory.report = partial(metrics.admission.set_shared, "fetched_files")
     tasks = _make_task_service(config, gate, fetcher, videos, keystore)

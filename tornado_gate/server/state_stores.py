@@ -25,5 +25,6 @@ def make_state_stores(config: Config, metrics: Metrics) -> StateStores:
     from tornado_gate.database.state_secrets import DatabaseClientSecretStore
     from tornado_gate.database.state_values import DatabaseState
 
-    calls = StateCalls(Database(data_dir, config.database), metrics.add_state_metrics().count_failure)
-    return StateStores(DatabaseState(calls), DatabaseClientSecretStore(calls))
+    series = metrics.add_state_metrics()
+    calls = StateCalls(Database(data_dir, config.database), series.count_failure)
+    return StateStores(DatabaseState(calls, config.state.max_bytes, series.set_bytes), DatabaseClientSecretStore(calls))

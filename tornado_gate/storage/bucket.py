@@ -110,14 +110,17 @@ async def _read_next(stream: Any, end: Any) -> Any:
 class Bucket:
     """The objects below the address of `config`. Raises MediaUnavailable if the bucket cannot be used.
 
-    `on_failure` is called with each failure, for a metric. Open one in each process, after a fork.
+    `on_failure` is called with each failure, for a metric. `is_away`: the last request has failed. Open one in each process,
+    after a fork.
     """
 
-    def __init__(self, config: BucketConfig, on_failure: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, config: BucketConfig, on_failure: Callable[[], None] = lambda: None, *, is_away: bool = False
+    ) -> None:
         self.address = config.store.rstrip("/")
         self._client = open_client(config)
         self._on_failure = on_failure
-        self._is_away = False
+        self.is_away = is_away
         self._refuses_until = 0.0
 
     async def find(self, key: str) -> StoredObject | None:
@@ -213,20 +216,20 @@ class Bucket:
         now = time.monotonic()
         if now < self._refuses_until:
             raise _unavailable_error()
-        if self._is_away:
+        if self.is_away:
             self._refuses_until = now + METADATA_SECONDS  # until then this request tries it alone
 
     def _note_success(self) -> None:
-        if self._is_away:
+        if self.is_away:
             log.info("the bucket %s responds again", self.address)
-        self._is_away, self._refuses_until = False, 0.0
+        self.is_away, self._refuses_until = False, 0.0
 
     def _note_failure(self, error: Exception) -> MediaUnavailable:
         """Count a failure, and log it if the last request was successful. Return the error for the caller."""
         self._on_failure()
-        if not self._is_away:
+        if not self.is_away:
             log.error("the bucket %s of media.store cannot be used: %s", self.address, describe_error(error))
-        self._is_away, self._refuses_until = True, time.monotonic() + AWAY_SECONDS
+        self.is_away, self._refuses_until = True, time.monotonic() + AWAY_SECONDS
         return _unavailable_error()
 
 

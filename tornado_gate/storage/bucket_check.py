@@ -1,7 +1,10 @@
 """The check of a bucket at the start of the gateway, and the secret that all nodes use.
 
 The secret signs the addresses of files and hides accounts in their ids. An address that one node has signed is valid at
-the others only if they have the same secret. Without `media.secret` in conf it is the object SECRET_KEY of the bucket:
+the others only if they have the same secret. Without `media.secret` in conf it is the object SECRET_KEY of the bucket.
+
+A node that knows this secret starts even while the bucket cannot be reached: it has used this bucket before, which MARK_FILE
+records, or conf has the secret. Another node does not start, because the address may be wrong.
 
 The check runs in a separate process (this module as a program), because the library's threads do not survive the forks of
 the gateway. It reads the configuration from its input and writes the result to its output, both as JSON.
@@ -10,21 +13,30 @@ the gateway. It reads the configuration from its input and writes the result to 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import logging
 import os
 import secrets
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tornado_gate.config.faults import FileFaults, KeyPath
 from tornado_gate.config.model import BucketConfig, Config, Secret
 from tornado_gate.errors import ConfigError
 from tornado_gate.storage.files import SECRET_BYTES, load_media_secret, save_media_secret
+from tornado_gate.storage.media_stores import BucketStart
+from tornado_gate.storage.private import open_private
+
+log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 60.0
 SECRET_KEY = "signing-secret"
+MARK_FILE = "media-secret.bucket"
+"""A file of the data directory: a digest of the bucket and of its secret, with which this node has started."""
 PROBE_FOLDER = "probe"
 RIGHTS = {
     "s3": {"write": "s3:PutObject", "read": "s3:GetObject", "list": "s3:ListBucket", "delete": "s3:DeleteObject"},
@@ -42,12 +54,15 @@ REFUSED_KEYS = frozenset(
 )
 """Error codes of object stores for wrong credentials, which are no missing right."""
 
+SIGNS_OF_OUTAGE = ("error sending request", "status code: 50")
+"""Parts of the library's errors for a server that cannot be reached, or fails."""
+
 METADATA_ADDRESSES = ("169.254.169.254", "169.254.170.2", "computeMetadata")
 """Parts of the addresses at which the library requests the credentials of a cloud's instance if it has no others."""
 
 
-def prepare_bucket(config: Config) -> bytes:
-    """Check the bucket of conf, and return the secret of its files.
+def prepare_bucket(config: Config) -> BucketStart:
+    """Check the bucket of conf, and return the secret of its files, and whether the bucket cannot be reached now.
 
     Blocks for at most CHECK_SECONDS. Raises FileFaults if the bucket cannot be used.
     """
@@ -61,12 +76,43 @@ def prepare_bucket(config: Config) -> bytes:
         "own_secret": load_media_secret(config.server.data_dir).hex(),
     }
     result = _run_check(question)
-    if "fault" in result:
-        raise FileFaults([(("media", *result["key"]), str(result["fault"]))], config.path, config.lines)
-    secret = bytes.fromhex(result["secret"])
-    if not bucket.secret:
-        save_media_secret(config.server.data_dir, secret)
-    return secret
+    if "fault" not in result:
+        secret = bytes.fromhex(result["secret"])
+        if not bucket.secret:
+            save_media_secret(config.server.data_dir, secret)
+            _write_mark(config.server.data_dir, _make_mark(bucket, secret))
+        return BucketStart(secret)
+    fault = FileFaults([(("media", *result["key"]), str(result["fault"]))], config.path, config.lines)
+    known = _find_known_secret(config, bucket) if result.get("away") else b""
+    if not known:
+        raise fault
+    log.error("%s. The gateway starts without the bucket, and uses it as soon as it responds.", fault.report()[0])
+    return BucketStart(known, is_away=True)
+
+
+def _find_known_secret(config: Config, bucket: BucketConfig) -> bytes:
+    """Return the secret of a bucket that cannot be reached; b"" if this node has never used it, and conf has no secret."""
+    if bucket.secret:
+        return bucket.secret.encode()
+    secret = load_media_secret(config.server.data_dir)
+    try:
+        mark = (config.server.data_dir / MARK_FILE).read_text("ascii", "replace")
+    except OSError:
+        return b""
+    return secret if mark == _make_mark(bucket, secret) else b""
+
+
+def _make_mark(bucket: BucketConfig, secret: bytes) -> str:
+    return hashlib.sha256(f"{bucket.store}\n{bucket.endpoint}\n{secret.hex()}".encode()).hexdigest()
+
+
+def _write_mark(data_dir: Path, mark: str) -> None:
+    """Record that this node has used a bucket. A failure is logged: the next start then needs the bucket."""
+    try:
+        with os.fdopen(open_private(data_dir / MARK_FILE, os.O_CREAT | os.O_RDWR | os.O_TRUNC), "w") as file:
+            file.write(mark)
+    except OSError as error:
+        log.error("cannot write %s: %s. Check server.data_dir.", data_dir / MARK_FILE, error)
 
 
 def _run_check(question: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +127,7 @@ def _run_check(question: dict[str, Any]) -> dict[str, Any]:
         )
         result: dict[str, Any] = json.loads(finished.stdout)
     except subprocess.TimeoutExpired:
-        return {"key": ["store"], "fault": f"could not be checked: no result within {CHECK_SECONDS:g} s"}
+        return {"key": ["store"], "fault": f"could not be checked: no result within {CHECK_SECONDS:g} s", "away": True}
     except (subprocess.CalledProcessError, ValueError, OSError) as error:
         return {"key": ["store"], "fault": f"could not be checked: {type(error).__name__}. Start the gateway again."}
     return result
@@ -109,13 +155,13 @@ async def check_bucket(config: BucketConfig, own_secret: bytes) -> bytes:
         try:
             await step()
         except (library.BaseError, OSError) as error:
-            raise ConfigError([_explain(config, right, error)]) from None
+            raise _make_fault(config, right, error) from None
     if config.secret:
         return config.secret.encode()
     try:
         secret = await steps.share_secret(SECRET_KEY, own_secret)
     except (library.BaseError, OSError) as error:
-        raise ConfigError([_explain(config, "write", error)]) from None
+        raise _make_fault(config, "write", error) from None
     if len(secret) < SECRET_BYTES:
         raise ConfigError(
             [(("store",), f"the object {SECRET_KEY} of the bucket is damaged; delete it, or set media.secret")]
@@ -128,6 +174,15 @@ def _find_option_fault(config: BucketConfig, cause: str) -> tuple[KeyPath, str]:
     if unknown is not None:
         return ("options", unknown), f"is no option of {config.store[:2]}:// buckets; see docs/scaling.md"
     return ("options",) if config.options else ("store",), f"cannot be used: {cause}"
+
+
+class BucketAway(ConfigError):
+    """An error: the bucket does not respond, or its server fails. Conf may be right."""
+
+
+def _make_fault(config: BucketConfig, right: str, error: Exception) -> ConfigError:
+    is_away = isinstance(error, TimeoutError) or any(words in str(error) for words in SIGNS_OF_OUTAGE)
+    return (BucketAway if is_away else ConfigError)([_explain(config, right, error)])
 
 
 def _explain(config: BucketConfig, right: str, error: Exception) -> tuple[KeyPath, str]:
@@ -160,7 +215,8 @@ def main() -> None:
         secret = asyncio.run(check_bucket(config, own_secret))
     except ConfigError as error:
         key, message = error.faults[0]
-        json.dump({"key": [part for part in key if part != "media"], "fault": message}, sys.stdout)
+        fault = {"key": [part for part in key if part != "media"], "fault": message}
+        json.dump({**fault, "away": isinstance(error, BucketAway)}, sys.stdout)
     else:
         json.dump({"secret": secret.hex()}, sys.stdout)
     sys.stdout.flush()

@@ -160,6 +160,11 @@ class MediaStore(ABC):
     def location(self) -> str:
         """The folder or the address that contains the files, without a slash at its end, for operators."""
 
+    @property
+    def is_away(self) -> bool:
+        """Whether files cannot be stored and read where they belong. Files of this node may still be served."""
+        return False
+
     def configure(self, max_bytes: int, seconds: float) -> None:
         """Apply changed settings. Files that the store has keep their lifetime."""
         self.max_bytes, self.seconds = max_bytes, seconds

@@ -17,6 +17,13 @@ class MediaStores(NamedTuple):
     videos: MediaStore
 
 
+class BucketStart(NamedTuple):
+    """What the start of the gateway knows of the bucket: the secret that signs addresses, and whether it does not respond."""
+
+    secret: bytes
+    is_away: bool = False
+
+
 class BucketReports(NamedTuple):
     """Functions for metrics: `failed` is called with each failed request, `pending` with a folder and its bytes."""
 
@@ -24,15 +31,17 @@ class BucketReports(NamedTuple):
     pending: Callable[[str, int], None]
 
 
-def open_media_stores(config: Config, secret: bytes = b"", reports: BucketReports | None = None) -> MediaStores:
-    """Open the stores of a process. `secret` signs addresses; b"" means the secret in the data directory.
+def open_media_stores(
+    config: Config, start: BucketStart | None = None, reports: BucketReports | None = None
+) -> MediaStores:
+    """Open the stores of a process. `start` is for a bucket; folders have the secret in the data directory.
 
     Raises ConfigError if the library for buckets is not installed. Call it in the process that uses the stores.
     """
     data_dir, bucket = config.server.data_dir, config.media.bucket
-    secret = secret or load_media_secret(data_dir)
+    secret = start.secret if start else load_media_secret(data_dir)
     if bucket is not None:
-        return _open_bucket(config, bucket, secret, reports)
+        return _open_bucket(config, bucket, start or BucketStart(secret), reports)
     return MediaStores(
         MediaFolder(data_dir / "media", secret=secret, max_bytes=config.media.max_bytes, seconds=config.media.seconds),
         MediaFolder(
@@ -46,11 +55,14 @@ def open_media_stores(config: Config, secret: bytes = b"", reports: BucketReport
     )
 
 
-def _open_bucket(config: Config, bucket: BucketConfig, secret: bytes, reports: BucketReports | None) -> MediaStores:
+def _open_bucket(
+    config: Config, bucket: BucketConfig, start: BucketStart, reports: BucketReports | None
+) -> MediaStores:
     from tornado_gate.storage.bucket import Bucket
     from tornado_gate.storage.object_store import ObjectStore
 
-    opened = Bucket(bucket, reports.failed) if reports else Bucket(bucket)
+    secret = start.secret
+    opened = Bucket(bucket, reports.failed if reports else lambda: None, is_away=start.is_away)
 
     def open_store(name: str, address: str, max_bytes: int, seconds: float, evicts: bool) -> MediaStore:
         folder = config.server.data_dir / name

@@ -101,6 +101,10 @@ class ObjectStore(MediaStore):
         return f"{self._bucket.address}/{self._folder.rstrip('/')}"
 
     @property
+    def is_away(self) -> bool:
+        return self._bucket.is_away
+
+    @property
     def largest_file_bytes(self) -> int:
         return min(super().largest_file_bytes, self._spool.largest_file_bytes)
 
@@ -242,6 +246,8 @@ class ObjectStore(MediaStore):
                     await self._upload_again(file.id)
             if self._usage.is_due:
                 await self._refresh_usage()
+            if self._bucket.is_away:
+                await self._bucket.find(self._folder + "probe")  # notices the end of an outage without requests
 
     async def _upload_again(self, file_id: str) -> None:
         """Upload a file that an earlier attempt, or another process, may have uploaded. Raises MediaUnavailable."""

@@ -68,19 +68,24 @@ def create_task(connection: Connection, record: TaskRecord, limit: int | None) -
         return earlier
     if limit is not None and count_active(connection, record.account) >= limit:
         raise too_many_tasks_error(limit)
-    row = {
+    connection.execute(insert(video_tasks), make_row(record))
+    return record
+
+
+def make_row(record: TaskRecord) -> dict[str, Any]:
+    """Return the row of a task that nobody runs."""
+    return {
         "id": record.id,
-        "account": account,
+        "account": hash_name(record.account),
         "provider": compute_digest(record.provider),
         "created": record.created_ns,
         "record": encode_record(record),
-        "active": True,
+        "active": not record.has_ended,
+        "expires": record.expires_at if record.has_ended else None,
         "key": bytes.fromhex(record.key) or None,
         "cancel": False,
         "fence": 0,
     }
-    connection.execute(insert(video_tasks), row)
-    return record
 
 
 def find_earlier(connection: Connection, record: TaskRecord) -> TaskRecord | None:

@@ -1,4 +1,8 @@
-"""The secrets of webhooks in the PostgreSQL database, for all nodes: with `tasks: {store: database}` any node sends a webhook."""
+"""The secrets of webhooks in the PostgreSQL database, for all nodes: with `tasks: {store: database}` any node sends a webhook.
+
+They are encrypted if GATE_SECRET_KEY is set. A secret that is in clear, or encrypted with an older key, is encrypted when it is
+used.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from tornado_gate.database.clock import CLOCK
 from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.database.shared_rows import hash_name, to_lock_number
 from tornado_gate.database.task_tables import webhook_secrets
+from tornado_gate.tasks.webhook_cipher import WebhookCipher
 from tornado_gate.tasks.webhook_secrets import (
     MAX_SECRETS,
     ROTATION_SECONDS,
@@ -27,8 +32,9 @@ _SECRET_LOCK = 7_238_414
 class DatabaseWebhookSecretStore:
     """The same as `WebhookSecretStore`, in `database`, which its owner closes."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, cipher: WebhookCipher) -> None:
         self._database = database
+        self._cipher = cipher
 
     def close(self) -> None:
         """Do nothing: the owner of the database closes it."""
@@ -36,13 +42,35 @@ class DatabaseWebhookSecretStore:
     def get(self, account: str) -> tuple[str, ...]:
         owner = hash_name(account)
         with self._map_errors(), self._database.read() as connection:
-            valid = _select_secrets(connection, owner)
-        if not valid:
+            valid, is_current = self._select_secrets(connection, owner)
+        if not valid or not is_current:
             with self._change(owner) as connection:
-                valid = _select_secrets(connection, owner)  # another process may have created it
+                self._encrypt_again(connection, owner)
+                valid, _ = self._select_secrets(connection, owner)  # another process may have created it
                 if not valid:
-                    valid = [_insert_secret(connection, owner, make_secret())]
+                    valid = [self._insert_secret(connection, owner, make_secret())]
         return tuple(valid) if valid[0] else ()
+
+    def _select_secrets(self, connection: Connection, owner: bytes) -> tuple[list[str], bool]:
+        """Return the valid secrets, newest first, and whether all are encrypted as now."""
+        decrypted = [self._cipher.decrypt(owner, stored) for _, stored in _read_rows(connection, owner)]
+        secrets = drop_empty_previous(secret for secret, _ in decrypted)
+        return secrets, all(is_current for _, is_current in decrypted)
+
+    def _encrypt_again(self, connection: Connection, owner: bytes) -> None:
+        for number, stored in _read_rows(connection, owner):
+            secret, is_current = self._cipher.decrypt(owner, stored)
+            if not is_current:
+                own = (webhook_secrets.c.account == owner, webhook_secrets.c.number == number)
+                change = update(webhook_secrets).where(*own).values(secret=self._cipher.encrypt(owner, secret))
+                connection.execute(change)
+
+    def _insert_secret(self, connection: Connection, owner: bytes, secret: str) -> str:
+        query = select(func.coalesce(func.max(webhook_secrets.c.number), 0)).where(webhook_secrets.c.account == owner)
+        number = connection.execute(query).scalar_one() + 1
+        row = {"account": owner, "number": number, "secret": self._cipher.encrypt(owner, secret)}
+        connection.execute(insert(webhook_secrets).values(**row))
+        return secret
 
     def rotate(self, account: str) -> str:
         return self._replace(account, make_secret(), ROTATION_SECONDS)
@@ -55,7 +83,7 @@ class DatabaseWebhookSecretStore:
         with self._change(owner) as connection:
             ends = func.least(func.coalesce(column.expires, CLOCK + valid_seconds), CLOCK + valid_seconds)
             connection.execute(update(webhook_secrets).where(column.account == owner).values(expires=ends))
-            _insert_secret(connection, owner, secret)
+            self._insert_secret(connection, owner, secret)
             newest = select(func.max(column.number)).where(column.account == owner).scalar_subquery()
             is_over = or_(column.expires <= CLOCK, column.number <= newest - MAX_SECRETS)
             connection.execute(delete(webhook_secrets).where(column.account == owner, is_over))
@@ -75,15 +103,9 @@ class DatabaseWebhookSecretStore:
             raise WebhookSecretError(str(error)) from error
 
 
-def _select_secrets(connection: Connection, owner: bytes) -> list[str]:
+def _read_rows(connection: Connection, owner: bytes) -> list[tuple[int, str]]:
+    """Return the numbers and texts of the valid secrets, newest first."""
     column = webhook_secrets.c
     is_valid = or_(column.expires.is_(None), column.expires > CLOCK)
-    query = select(column.secret).where(column.account == owner, is_valid).order_by(column.number.desc())
-    return drop_empty_previous(connection.execute(query).scalars())
-
-
-def _insert_secret(connection: Connection, owner: bytes, secret: str) -> str:
-    query = select(func.coalesce(func.max(webhook_secrets.c.number), 0)).where(webhook_secrets.c.account == owner)
-    number = connection.execute(query).scalar_one() + 1
-    connection.execute(insert(webhook_secrets).values(account=owner, number=number, secret=secret))
-    return secret
+    query = select(column.number, column.secret).where(column.account == owner, is_valid)
+    return [(number, stored) for number, stored in connection.execute(query.order_by(column.number.desc()))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -30,5 +31,6 @@ def make_webhook_secrets(config: Config, open_database: Callable[[], Database]) 
     if config.tasks.store == "file":
         return WebhookSecretStore(config.server.data_dir)
     from tornado_gate.tasks.database_webhook_secrets import DatabaseWebhookSecretStore
+    from tornado_gate.tasks.webhook_cipher import WebhookCipher
 
-    return DatabaseWebhookSecretStore(open_database())
+    return DatabaseWebhookSecretStore(open_database(), WebhookCipher(os.environ))

@@ -148,6 +148,24 @@ def test_the_key_is_nowhere_in_clear(gateway: Gateway, vendor: Upstream) -> None
     assert len(kept) == 2, "the key of the refused entry is deleted"
 
 
+def test_a_stored_key_is_not_sent_to_another_host(gateway: Gateway, vendor: Upstream) -> None:
+    add_vendor(gateway, vendor)
+    path, other = "/admin/v1/providers/vendor", "http://localhost:9/v1"
+    (name,) = json.loads((gateway.folder / "var" / "secrets.json").read_text(encoding="utf-8"))["secrets"]
+    for body in (
+        {"base_url": other},
+        {"base_url": None},
+        {"base_url": "${ADDRESS:-http://localhost:9}"},
+        {"base_url": other, "api_key": f"${{secret:{name}}}"},
+        {"base_url": vendor.url.replace("http://", "https://")},
+    ):
+        status, refused = send(gateway, "PATCH", path, body)
+        assert (status, refused["error"]["code"]) == (400, "provider_key_required"), body
+        assert "api_key" in refused["error"]["message"]
+    assert send(gateway, "PATCH", path, {"base_url": vendor.url + "/other/v1"})[0] == 200, "the host is the same"
+    assert send(gateway, "PATCH", path, {"base_url": other, "api_key": "sk-another-key-0123456789"})[0] == 200
+
+
 def test_a_key_is_replaced_and_the_old_one_is_kept_for_a_while(gateway: Gateway, vendor: Upstream) -> None:
     add_vendor(gateway, vendor)
     status, changed = send(gateway, "PATCH", "/admin/v1/providers/vendor", {"api_key": "sk-another-key-0123456789"})

@@ -19,7 +19,13 @@ from tornado_gate.server.admin.configuration_bodies import (
 )
 from tornado_gate.server.admin.parameters import text_parameter
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Deleted
-from tornado_gate.server.configuration_changes import AppliedChange, change_configuration, forget_keys, store_secrets
+from tornado_gate.server.configuration_changes import (
+    AppliedChange,
+    change_configuration,
+    forget_keys,
+    require_keys_again,
+    store_secrets,
+)
 from tornado_gate.server.plugin_settings import store_setting_secrets
 from tornado_gate.server.process.conf_change import find_obstacle
 from tornado_gate.types.value import Value
@@ -90,6 +96,7 @@ async def create_provider(request: AdminRequest) -> ChangedEntry:
 
 async def change_provider(request: AdminRequest) -> ChangedEntry:
     _, members, version = _split_body(request.body)
+    require_keys_again(request.services.gate.snapshot, request.id, members)
     return await _write_with_key(request, "provider.change", request.id, members, version, _change_provider)
 
 

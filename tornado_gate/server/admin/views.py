@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
-from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, ProviderConfig
+from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget
 from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins import failure_log
 from tornado_gate.plugins.host import Plugin, make_absent_plugin
 from tornado_gate.server.admin.target_views import CircuitView, KeyView, ModelState, State, TargetView, judge_state
+from tornado_gate.server.configuration_changes import read_origin
 from tornado_gate.server.services import Services
 from tornado_gate.targets.circuits import EVERYBODY, Circuit
 from tornado_gate.targets.configured_provider import ConfiguredProvider
@@ -280,7 +280,7 @@ def _describe_provider(services: Services, provider: ConfiguredProvider, circuit
         plugin=entry.plugin,
         state="on" if provider.lane is not None else "failed",
         error=_get_provider_error(snapshot, provider),
-        origin=_get_origin(entry, capabilities.base_url),
+        origin=read_origin(capabilities.base_url or entry.base_url),
         has_api_key=bool(entry.api_key),
         operations=tuple(sorted(capabilities.operations)),
         wire_formats=tuple(sorted(capabilities.speaks)),
@@ -308,15 +308,6 @@ def _get_provider_error(snapshot: Snapshot, provider: ConfiguredProvider) -> str
         return ""
     plugin = provider.entry.plugin
     return snapshot.plugins.failed.get(plugin, f"its plugin '{plugin}' failed")
-
-
-def _get_origin(entry: ProviderConfig, base_url: str | None) -> str:
-    """Return scheme, host and port, because a path or a password may be secret."""
-    try:
-        parts = urlsplit(base_url or entry.base_url)
-    except ValueError:
-        return ""
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
 
 
 # Plugins

@@ -18,7 +18,13 @@ from tornado_gate.errors import GateError, NotFound, RequestError
 from tornado_gate.pipeline.connection_tests import ConnectionTest, check_connection
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.pipeline.vendors import OfferedVendor, list_vendors
-from tornado_gate.server.configuration_changes import AppliedChange, change_configuration, run_check, store_key
+from tornado_gate.server.configuration_changes import (
+    AppliedChange,
+    change_configuration,
+    require_keys_again,
+    run_check,
+    store_key,
+)
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.forms import Form
@@ -61,6 +67,7 @@ class ProviderFormPage(AdminHandler):
 
     async def _handle(self, form: Form, draft: Draft) -> None:
         try:
+            require_keys_again(self.snapshot, draft.name, draft.entry, may_refer=True)
             if self.get_field("action") == "save":
                 await self._save(form, draft)
             else:

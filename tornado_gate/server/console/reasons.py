@@ -438,6 +438,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     "invalid_configuration": Reason(
         "The change would make conf invalid.", "Correct the values that the message names."
     ),
+    "provider_key_required": Reason(
+        "The new address of a provider entry is at another host, to which its stored keys would be sent.",
+        "Send the keys for the new address in the same change.",
+    ),
     "configuration_changed": Reason(
         "The configuration file was changed by somebody else in the meantime.",
         "Read its version again, and repeat the change.",

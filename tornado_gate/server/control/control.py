@@ -25,7 +25,7 @@ class Control:
         self._configuration = configuration
         self._listener = Listener(gate.database, self._read_again)
         self._announcer = Announcer(gate, configuration, node)
-        gate.readiness.describe_node = self.describe
+        gate.readiness.notes.append(self.describe)
 
     def start(self) -> None:
         self._listener.start()

@@ -48,7 +48,8 @@ class ReadyHandler(StatusHandler):
 
     It returns 503 while the process shuts down or is overloaded, while a required plugin cannot work, and in a crash loop. Other
     plugins that are on and cannot work are named in `failed_plugins`: only requests that need them fail. A process that shares
-    its database with other nodes also sends the id of its node, and versions of the configuration.
+    its database with other nodes also sends the id of its node, and versions of the configuration. `media_store` is sent while
+    the bucket does not respond: requests that do not need it are served.
     """
 
     def get(self) -> None:
@@ -75,7 +76,8 @@ class ReadyHandler(StatusHandler):
             {*self.snapshot.plugins.failed, *(name for name in self.gate.host.deferred_faults if name in options)}
         )
         more = {"failed_plugins": failed} if failed else {}
-        more |= self.gate.readiness.describe_node()
+        for describe in self.gate.readiness.notes:
+            more |= describe()
         self.write({"status": "ready", "configuration": self.snapshot.number, **more})
 
     head = get

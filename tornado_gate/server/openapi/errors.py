@@ -22,6 +22,7 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
             *("conversation_full", "conversation_too_large", "invalid_prompt", "content_policy_violation"),
             *("upstream_refused", "upstream_response_failed", "upgrade_required", "invalid_item_reference", "denied"),
             "invalid_configuration",
+            "provider_key_required",
         ),
     ),
     401: (

@@ -43,6 +43,7 @@ from tornado_gate.server.process.listeners import Listeners, ServeError, format_
 from tornado_gate.server.process.reloader import FileState, Reloader, get_file_state, log_warnings
 from tornado_gate.server.process.supervisor import HANDED_OVER, STOP, Board, Supervisor
 from tornado_gate.server.services import Services
+from tornado_gate.storage.media_stores import BucketStart
 from tornado_gate.storage.private import DataDirError, protect_data_dir
 from tornado_gate.telemetry import logs
 from tornado_gate.telemetry.metrics import Metrics
@@ -110,6 +111,17 @@ def _open_keystore(config: Config) -> KeyStore:
         raise conf.FileFaults([(("database",), str(error))], config.path, config.lines) from error
 
 
+def _carry_over(config: Config, keystore: KeyStore, *, is_hand_over: bool) -> None:
+    if isinstance(config.path, StoredConf) and config.path.alarm:
+        log.error(
+            "the files of data_dir are not carried over to the database, which is away. Start again when it is back."
+        )
+        return
+    from tornado_gate.server.process.carry_over import carry_over
+
+    carry_over(config, keystore.database, is_hand_over=is_hand_over)
+
+
 def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = print) -> None:
     """Serve until SIGTERM or SIGINT. Raises ConfigError or ServeError before it listens."""
     inherited, predecessor = take_inherited(os.environ), Predecessor(os.environ)
@@ -129,13 +141,15 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
     except DataDirError as error:
         raise ServeError(str(error)) from error
     keystore = _open_keystore(config)
+    if config.tasks.store == "database" or config.state.store == "database":
+        _carry_over(config, keystore, is_hand_over=inherited is not None and not inherited.is_activated)
     failure_log.clear(server.data_dir)
     count = server.processes or os.cpu_count() or 1
     metrics_folder = prepare_folder(choose_parent(server.data_dir)) if count > 1 else None
     host = PluginHost()
     first = check_plugins(config, host)
     log_warnings(first)
-    media_secret = prepare_media(config)
+    bucket = prepare_media(config)
     node = secrets.token_hex(4)
     if count > 1:
         load_pages()
@@ -153,7 +167,7 @@ def run(path: Path | None, overrides: Overrides, say: Callable[[str], None] = pr
         scrubber=logging_.scrubber,
         listeners=listeners,
         board=board,
-        media_secret=media_secret,
+        bucket=bucket,
         node=node,
         tls=tls,
     )
@@ -224,10 +238,10 @@ def load_certificate(config: Config) -> ssl.SSLContext | None:
     return certificates.load_certificate(config)
 
 
-def prepare_media(config: Config) -> bytes:
-    """Check the bucket for files, if conf has one, and return the secret of their addresses. Raises ConfigError."""
+def prepare_media(config: Config) -> BucketStart | None:
+    """Check the bucket for files, if conf has one. Raises ConfigError."""
     if config.media.bucket is None:
-        return b""
+        return None
     from tornado_gate.storage.bucket_check import prepare_bucket
 
     return prepare_bucket(config)
@@ -236,7 +250,7 @@ def prepare_media(config: Config) -> bytes:
 class ServingProcess(Value, frozen=True, kw_only=True):
     """One serving process, run inside an event loop with the parts that `run` has prepared.
 
-    `board` None: there is no supervisor. `media_secret` signs the addresses of files in a bucket; b"": there is none. `node` is
+    `board` None: there is no supervisor. `bucket` None: files are in folders. `node` is
     the id of the gateway among the nodes of its database.
     `tls` is the certificate of the port.
     """
@@ -250,13 +264,13 @@ class ServingProcess(Value, frozen=True, kw_only=True):
     scrubber: logs.Scrubber
     listeners: Listeners
     board: Board | None
-    media_secret: bytes
+    bucket: BucketStart | None
     node: str
     tls: ssl.SSLContext | None
 
     async def serve(self, ready: Callable[[], None]) -> None:
         """Serve until a signal (`drain`), then drain. `ready` is called when the process serves."""
-        services = make_services(self.config, self.host, self.keystore, Metrics(), self.media_secret, self.node)
+        services = make_services(self.config, self.host, self.keystore, Metrics(), self.bucket, self.node)
         journal = failure_log.FailureLog(self.config.server.data_dir)
         self.host.on_failure.append(journal.note)
         await services.start()

@@ -206,8 +206,11 @@ class Reloader:
             config = replace(config, media=replace(config.media, bucket=bucket))
         for name in ("tasks", "state"):
             section = getattr(self._gate.snapshot.config, name)
-            if getattr(config, name) != section:
-                changed.append(f"{name}.store")
+            new = getattr(config, name)
+            if new != section:
+                changed += [
+                    f"{name}.{key}" for key in section.__struct_fields__ if getattr(new, key) != getattr(section, key)
+                ]
                 config = replace(config, **{name: section})
         if changed:
             log.warning("restart the gateway to apply changed settings: %s", ", ".join(changed))
