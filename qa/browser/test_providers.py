@@ -169,6 +169,7 @@ def test_an_entry_gets_another_key_and_another_model(console: Console, vendor: U
     fill_form(page, vendor, "fifth")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("link", name="All providers").click()
+    page.get_by_label("Actions for fifth").click()
     page.get_by_role("link", name="Test or change fifth").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("fifth")
     vendor.script(answer(LIST), answer(LIST))

@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 from tornado_gate.accounts.audit import AuditEvent, list_events
 from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.console.admin_base import AdminHandler
-from tornado_gate.server.console.audit_words import KINDS, describe_action, describe_detail
+from tornado_gate.server.console.audit_words import DIFF, KINDS, describe_action, describe_detail
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.plugin_pages import split_diff
 
 AUDIT = "/console/audit"
 ROWS = 100
@@ -62,6 +63,7 @@ class AuditPage(AuditHandler):
             csv_address=f"{AUDIT}.csv?{filters}",
             describe_action=describe_action,
             describe_detail=describe_detail,
+            find_diff=lambda event: split_diff(str(event.detail.get(DIFF, ""))),
         )
 
 

@@ -19,7 +19,7 @@ from tornado_gate.server.console.attention import (
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.bound_bars import Bar, read_bars
 from tornado_gate.server.console.languages.catalogues import translate
-from tornado_gate.server.console.model_catalogue import describe_context, describe_price
+from tornado_gate.server.console.model_catalogue import describe_abilities, describe_context, describe_price
 from tornado_gate.server.console.overview import read_figures
 from tornado_gate.server.console.snippets import is_plain, list_snippets, read_provider_example, render_snippet
 from tornado_gate.server.control.nodes import NodeView, list_nodes
@@ -62,6 +62,7 @@ class HomePage(ConsoleHandler):
             models=models[:MOST_MODELS],
             describe_price=partial(describe_price, self.snapshot),
             describe_context=describe_context,
+            describe_abilities=describe_abilities,
             model_count=len(models),
             available=sum(view.state == "available" for view in models),
             is_draining=self.gate.readiness.is_draining,
