@@ -7,7 +7,6 @@ database.
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 from collections.abc import Sequence
 from contextvars import copy_context
@@ -298,7 +297,7 @@ class ConsoleHandler(GateHandler):
         """Send a page. Templates escape every value; `title` is the heading."""
         self.set_status(status)
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        page = self.render_string(
+        self.render(
             template,
             title=title,
             visitor=self.session.user if self.session else None,
@@ -320,17 +319,6 @@ class ConsoleHandler(GateHandler):
             name_word=name_word,
             **values,
         )
-        self._send_page(page)
-
-    def _send_page(self, page: bytes) -> None:
-        """Send a page, compressed if it is no answer to a form: such an answer may show a new secret, whose parts the size of
-        a compressed page can reveal. Tokens of forms have another mask on each page.
-        """
-        self.set_header("Vary", "Accept-Encoding")
-        if self.request.method == "GET" and "gzip" in self.request.headers.get("Accept-Encoding", ""):
-            self.set_header("Content-Encoding", "gzip")
-            page = gzip.compress(page, 5, mtime=0)
-        self.finish(page)
 
     @property
     def _is_administrator(self) -> bool:
