@@ -145,6 +145,7 @@ def test_without_a_script_times_are_in_utc(console: Console) -> None:
 def test_the_settings_of_a_plugin_are_changed(console: Console) -> None:
     page = console.open_as_first("/console/plugins")
     file = console.gateway.folder / "gate.yaml"
+    before = file.read_text(encoding="utf-8")
     console.faults.expect("status of 400")
     page.get_by_label("Actions for redact").click()
     page.get_by_role("link", name="Settings of redact").click()
@@ -161,3 +162,10 @@ def test_the_settings_of_a_plugin_are_changed(console: Console) -> None:
     assert '  redact: {on: true, mark: "[hidden]"}\n' in file.read_text(encoding="utf-8")
     go(page, "Audit log")
     expect(page.get_by_text("changed the settings of a plugin")).to_be_visible()
+    page.goto("/console/audit")
+    page.get_by_text("Change of the configuration").first.click()
+    expect(page.locator(".diff .add").first).to_contain_text("mark")
+    check_accessibility(page)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status")).to_have_text("The change of the configuration is undone.")
+    assert file.read_text(encoding="utf-8") == before

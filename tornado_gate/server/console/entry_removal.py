@@ -16,6 +16,7 @@ from tornado_gate.server.console.plugin_pages import split_diff
 from tornado_gate.server.control.conf_versions import find_previous_text
 from tornado_gate.server.process import conf_history
 from tornado_gate.server.process.conf_change import review_change
+from tornado_gate.server.services import Services
 
 PROVIDERS = "/console/providers"
 UNDO = "/console/configuration/undo"
@@ -103,7 +104,7 @@ class UndoPage(AdminHandler):
     """`/console/configuration/undo/VERSION`: restores the text of the file before the change that made this version."""
 
     async def post(self, version: str) -> None:
-        text = await self.run_database(self._find_text, version)
+        text = await self.run_database(find_former_text, self.services, version)
         if text is None:
             raise NotFound(translate("This change cannot be undone here any more. Change the file."), code="not_found")
         await change_configuration(
@@ -117,8 +118,10 @@ class UndoPage(AdminHandler):
         self.flash(translate("The change of the configuration is undone."))
         self.redirect(check_next(self.get_field("next") or PROVIDERS), status=303)
 
-    def _find_text(self, version: str) -> str | None:
-        config = self.snapshot.config
-        if isinstance(config.path, StoredConf):
-            return find_previous_text(self.services.database, version)
-        return conf_history.find_text(config.server.data_dir, version)
+
+def find_former_text(services: Services, version: str) -> str | None:
+    """Return the text before the change that made a version; None if it is not kept any more. Synchronous."""
+    config = services.gate.snapshot.config
+    if isinstance(config.path, StoredConf):
+        return find_previous_text(services.database, version)
+    return conf_history.find_text(config.server.data_dir, version)
