@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test qa cluster fuzz soak chaos coverage lint hooks docs matrix reference messages conformance agents screenshots check-rules bench bench-self bench-profile check-deploy lock audit version release-check dist dist-check sbom sign clean moved
+.PHONY: help install run test qa cluster fuzz soak chaos coverage lint hooks docs matrix reference messages conformance agents screenshots check-rules bench bench-self bench-instructions bench-profile check-deploy lock audit version release-check dist dist-check sbom sign clean moved
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -102,6 +102,9 @@ bench: $(STAMPS)/dev ## install other gateways in bench/.peers, compare with the
 bench-self: $(STAMPS)/dev ## CPU time per request; count what it executes, compare with bench/costs.json (BENCH_ARGS=--update: keep gains)
 	$(BIN)/python -m bench.ratio
 	$(BIN)/python -m bench.costs $(BENCH_ARGS)
+
+bench-instructions: $(STAMPS)/dev ## count the CPU instructions of requests with valgrind, compare with kept counts (BENCH_ARGS=--keep: keep them)
+	$(BIN)/python -m bench.instructions $(BENCH_ARGS)
 
 bench-profile: $(STAMPS)/dev ## profile one benchmark case (CASE=chat)
 	$(BIN)/python -m bench.profiling $(CASE) $(BENCH_ARGS)

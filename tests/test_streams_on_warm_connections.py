@@ -20,7 +20,7 @@ CONF = """
 plugins: {{openai: true}}
 server: {{access_log: true, keep_alive_seconds: 1, drain_seconds: 0, drain_delay: 0}}
 providers:
-  up: {{plugin: openai, base_url: "{url}/up/v1", api_key: "key-of-the-upstream-0123456789", timeouts: {{gap: 0.3}}}}
+  up: {{plugin: openai, base_url: "{url}/up/v1", api_key: "key-of-the-upstream-0123456789", timeouts: {{gap: 1}}}}
   patient: {{plugin: openai, base_url: "{url}/up/v1", api_key: "key-of-the-upstream-0123456789"}}
 models:
   up: {{provider: up}}

@@ -58,6 +58,16 @@ class CountedConnection:
 
     def ask(self) -> None:
         """Send the request, read the response, and wait until the gateway is idle. Raises BadAnswer."""
+        response = self.exchange()
+        wait_until_idle(self._process)
+        if response.will_close:
+            self._socket.close()
+            wait_until_idle(self._process)
+            self._connect()
+            wait_until_idle(self._process)
+
+    def exchange(self) -> http.client.HTTPResponse:
+        """Send the request, and return the response, which was read. Raises BadAnswer."""
         if len(self._request) < PIECE_BYTES // 4:
             self._socket.sendall(self._request)
         else:
@@ -67,12 +77,7 @@ class CountedConnection:
         body = response.read()
         if response.status != self._case.status or not body.rstrip().endswith(self._case.ends):
             raise BadAnswer(f"{self._case.name}: status {response.status}: {body[:200].decode(errors='replace')}")
-        wait_until_idle(self._process)
-        if response.will_close:
-            self._socket.close()
-            wait_until_idle(self._process)
-            self._connect()
-            wait_until_idle(self._process)
+        return response
 
     def _send_in_pieces(self) -> None:
         for start in range(0, len(self._request), PIECE_BYTES):

@@ -24,7 +24,8 @@ RATE_LIMIT, OPEN_LIMIT = 20, 3
 STEADY, SHAKY, SMART, BARE = "steady", "shaky", "smart", "bare"
 FORMATS = "oag"
 _PLUGINS = {"o": ("openai", "/v1"), "a": ("anthropic", ""), "g": ("gemini", "")}
-_UPSTREAM_MODELS = {"o": "gpt-4o", "a": "claude-sonnet-4-5", "g": "gemini-2.5-flash"}
+# The vendor has no model that has all operations: one that the gateway does not know may have them.
+_UPSTREAM_MODELS = {"o": "soak-model", "a": "claude-sonnet-4-5", "g": "gemini-2.5-flash"}
 _CONF = """# changed {changes} times
 server: {{processes: {processes}, access_log: false, drain_seconds: 20}}
 plugins: {{local: true, openai: true, anthropic: true, gemini: true}}

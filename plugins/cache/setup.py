@@ -14,6 +14,6 @@ setup(
     package_data={"tornado_gate_cache": ["py.typed"]},
     zip_safe=False,
     install_requires=["tornado-gate", "marshmallow>=4,<5"],
-    extras_require={"redis": ["redis>=5.1"]},  # the setting `store`
+    extras_require={"redis": ["redis[hiredis]>=5.1"]},  # the setting `store`
     entry_points={"tornado_gate": ["cache = tornado_gate_cache:Cache"]},
 )

@@ -46,7 +46,7 @@ def others(video_gateway: Gateway) -> Iterator[openai.OpenAI]:
 
 def until(client: openai.OpenAI, task: str, *states: str) -> Any:
     """The video as soon as its state is one of these."""
-    ends = time.monotonic() + 20
+    ends = time.monotonic() + 60
     while (video := client.videos.retrieve(task, extra_query={"wait": 0.2})).status not in states:
         assert time.monotonic() < ends, f"the video stayed {video.status}"
     return video

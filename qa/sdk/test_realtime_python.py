@@ -201,7 +201,7 @@ def test_the_asynchronous_client_leads_a_conversation(stage: Stage, model: str) 
                     break
             return events
 
-    events = asyncio.run(asyncio.wait_for(main(), 20))
+    events = asyncio.run(asyncio.wait_for(main(), 60))
     check_shapes(events, "current")
     assert joined(events, "response.output_text.delta")
 
@@ -221,7 +221,7 @@ def test_handlers_are_called_until_the_session_ends(stage: Stage, model: str) ->
             await connection.response.create(response={"output_modalities": ["text"], "instructions": "Say hello."})
             await connection.dispatch_events()
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), 60))
     assert "".join(words)
 
 

@@ -27,7 +27,7 @@ from tornado_gate.types import Budget
 ROOT, ANN, BOB = make_user("root", role="administrator"), make_user("ann"), make_user("bob")
 TEAM = make_membership("t")
 LEADER = make_membership("t", "administrator")
-SOON = time.time() + 1000
+SOON = time.time() + 86_400
 
 
 def make_key(**fields: Any) -> StoredKey:

@@ -87,7 +87,7 @@ async def open_limiter(
     limiter = Limiter(EmbeddedStore(folder / "local"), remote, read_ledger, metrics or RecordedMetrics())
     await limiter.start()
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield limiter
     finally:
         await limiter.close()
@@ -272,7 +272,7 @@ def test_many_requests_of_one_subject_wait_for_one_reading_of_the_ledger(tmp_pat
 
     def read_ledger(bounds: Sequence[Bound]) -> Mapping[Bound, Used]:
         readings.append(list(bounds))
-        assert may_read.wait(20)
+        assert may_read.wait(60)
         return {DAY: Used(day_tokens=97, month_tokens=97)}
 
     async def test() -> None:

@@ -28,7 +28,7 @@ async def test_a_read_that_ends_late_does_not_replace_a_newer_one(
         result = results.pop(0)
         if len(results) == 1:
             began.set()
-            assert released.wait(20)
+            assert released.wait(60)
         return result
 
     monkeypatch.setattr(override_watch, "read_overrides", read)

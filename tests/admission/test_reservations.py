@@ -72,7 +72,7 @@ def run(tmp_path: Path, test: Callable[[Desk], Awaitable[None]], config: Config 
     async def main() -> None:
         desk = Desk(config or make_limited_config(tmp_path), tmp_path)
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await test(desk)
         finally:
             await desk.limiter.close()

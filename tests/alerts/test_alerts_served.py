@@ -129,7 +129,7 @@ def test_alerts_arrive_once_and_are_resolved(upstream: Upstream, tmp_path: Path)
 
 def wait_for_metric(gateway: Gateway, line: str) -> str:
     """Return /metrics when it has a line: a message is counted after its receiver has answered."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while line not in (metrics := httpx.get(f"{gateway.url}/metrics", trust_env=False).text):
         assert time.monotonic() < deadline, metrics
         time.sleep(0.05)
@@ -188,10 +188,9 @@ def test_a_rejected_configuration_is_reported_until_it_is_repaired(upstream: Ups
         assert "nonsense: unknown key" in event["message"]
         reload_with(gateway, conf)
         assert receiver.wait_for_event()["type"] == "alert.resolved"
-        metrics = httpx.get(f"{gateway.url}/metrics", trust_env=False).text
+        wait_for_metric(gateway, 'tornado_gate_alert_messages_total{result="retried",sink="lost"}')
     finally:
         gateway.stop()
-    assert 'tornado_gate_alert_messages_total{result="retried",sink="lost"}' in metrics
 
 
 @pytest.mark.qa

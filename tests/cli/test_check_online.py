@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.support.upstream import Upstream, answer
 from tornado_gate.cli import cli
+from tornado_gate.types.vendors import MOST_LISTED_MODELS
 
 KEY = "sk-a-secret-of-a-test-0123"
 CONF = f"""\
@@ -123,3 +124,18 @@ def test_an_invalid_file_is_not_checked_online(upstream: Upstream, tmp_path: Pat
     assert result.exit_code == 1
     assert "did you mean 'gemini'" in result.output
     assert upstream.requests == []
+
+
+def test_a_model_behind_the_end_of_a_cut_list_is_a_warning(upstream: Upstream, tmp_path: Path) -> None:
+    upstream.reset()
+    upstream.script(
+        answer(make_list(*(f"gpt-{number}" for number in range(MOST_LISTED_MODELS + 1))), path="/o/v1/models"),
+    )
+    conf = """
+plugins: {openai: true}
+providers: {openai: {plugin: openai, base_url: URL/o/v1, api_key: a-key-of-the-upstream}}
+models: {last: {provider: openai, model: gpt-4o}}
+"""
+    result = check(tmp_path, upstream, conf)
+    assert result.exit_code == 0, result.output
+    assert "unknown model 'gpt-4o'" in result.output

@@ -115,6 +115,7 @@ def test_what_the_parser_refuses_is_refused(raw: bytes) -> None:
         *(
             b'{"a": [1, 2, 3, 4, 5,]}',
             b'{"aaaaaaaaaaaaaa": 1',
+            b'{"aaaaaaaaaaaaaaa\xff": 1}',
             b"[1 2 3 4 5 6 7 8]",
             b'{"a": nan, "b": 2}',
             b"x" * 60,

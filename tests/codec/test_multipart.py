@@ -480,7 +480,7 @@ signal.pause()
 
 def test_a_disk_that_is_full_is_storage_unavailable(tmp_path: Path) -> None:
     child = Child([sys.executable, "-c", FULL, str(tmp_path)])
-    assert child.process.wait(30) == 0, child.output
+    assert child.process.wait(60) == 0, child.output
     assert "Unavailable 503 storage_unavailable" in child.stop()
     assert list(tmp_path.iterdir()) == []
 
@@ -500,7 +500,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[tuple[thread
 
     def late(*arguments: Any) -> Any:
         begun.set()
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         return real(*arguments)
 
     with monkeypatch.context() as patched:

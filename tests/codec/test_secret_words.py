@@ -98,9 +98,9 @@ def test_the_worst_texts_take_less_than_a_second() -> None:
         "key:",
     ):
         text = part * (size // len(part))
-        start = time.process_time()
+        start = time.thread_time()
         is_secret_value(text)
         is_harmless(text)
         list(list_secrets(text, "key"))
         mask_address(text)
-        assert time.process_time() - start < 1, part
+        assert time.thread_time() - start < 1, part

@@ -381,7 +381,7 @@ def test_explicit_file_must_exist(tmp_path: Path) -> None:
     with pytest.raises(FileFaults) as caught:
         config.find_conf(str(tmp_path / "none.yaml"))
     assert caught.value.report() == [
-        f"{tmp_path}/none.yaml:1: the file does not exist; name an existing file with --conf"
+        f"{tmp_path}/none.yaml:1: the file does not exist; create it, or name another file"
     ]
     with pytest.raises(FileFaults, match="is a folder"):
         config.find_conf(str(tmp_path))

@@ -175,7 +175,7 @@ async def test_a_name_that_takes_forever_to_look_up_is_given_up_in_time(fetcher:
     end = threading.Event()
 
     def resolve(name: str, port: int) -> Sequence[str]:
-        end.wait(30)
+        end.wait(60)
         return ["127.0.0.1"]
 
     slow = Fetcher(FetchRules(seconds=0.1), resolve=resolve)

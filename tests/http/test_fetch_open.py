@@ -218,7 +218,7 @@ async def test_who_leaves_early_leaves_no_connection_and_cannot_go_on_reading(fe
     site.answers["/"] = endless
     async with fetcher.open(make_url(site), kinds=VIDEO) as opened:
         await anext(opened.chunks())
-    await asyncio.wait_for(site.left.wait(), 10)
+    await asyncio.wait_for(site.left.wait(), 60)
     with pytest.raises(UpstreamError):
         await anext(opened.chunks())
 

@@ -163,7 +163,7 @@ def test_a_header_costs_no_more_than_its_length(name: str, attack: str) -> None:
     started = time.thread_time()
     find_origin(PROXY, {name: text}, TRUSTED)
     find_origin(PROXY, {name: text + ", for=198.51.100.7"}, TRUSTED)
-    assert time.thread_time() - started < 0.05
+    assert time.thread_time() - started < 0.5  # a quadratic parser takes half a minute
 
 
 @given(

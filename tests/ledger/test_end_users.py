@@ -71,6 +71,17 @@ def test_what_cannot_be_reported_is_said(reports: Reports, monkeypatch: pytest.M
         sum_tokens(reports, "end_user")
 
 
+def test_a_report_of_too_many_rows_is_refused_before_it_reads_them(
+    reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_ROWS", 3)
+    with pytest.raises(ValueError, match="here 4, and at most 3 are possible; narrow the report by time, or to a key"):
+        sum_tokens(reports, "end_user", status=200)
+    assert sum_tokens(reports, "end_user", model="other") == {}
+    assert sum_tokens(reports, "end_user", end=START + DAY) == {"ann": 8}
+    assert sum_tokens(reports, "end_user", start=START + 3 * DAY, end=START + 4 * DAY) == {}
+
+
 def test_rows_are_split_at_the_borders_of_periods() -> None:
     parts = [(part.start, part.end) for part in split_rows(HOUR - 1, 2 * HOUR + 1, HOUR)]
     assert parts == [(HOUR - 1, HOUR), (HOUR, 2 * HOUR), (2 * HOUR, 2 * HOUR + 1)]

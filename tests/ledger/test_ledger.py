@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import shutil
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from tornado_gate.ledger import ledger as ledger_module
 from tornado_gate.ledger.ledger import Ledger
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.retention import Retention
-from tornado_gate.ledger.rows import DAY, UsageQuery
+from tornado_gate.ledger.rows import DAY, UsageQuery, find_first_id
 from tornado_gate.ledger.writing import write_rows
 from tornado_gate.telemetry.entries import Entry
 from tornado_gate.types import Caller, Charge, Meter, Progress, Target, Usage
@@ -205,6 +207,38 @@ def test_rows_are_on_the_disk_within_a_second_while_the_database_hangs(
     assert list_segments(database) == []
 
 
+def test_a_slow_answer_is_reported_only_if_the_database_still_hangs_later(
+    ledger: Ledger,
+    database: Database,
+    metrics: CountedMetrics,
+    dialect: str,
+    database_address: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def hang(request_id: str, retry_seconds: float) -> None:
+        monkeypatch.setattr(ledger_module, "RETRY_SECONDS", retry_seconds)
+        with monkeypatch.context() as patch, lock_tables(database, dialect, database_address):
+            patch.setattr(ledger_module, "HANG_SECONDS", 0.05)
+            ledger.add(make_entry(request_id))
+            assert ledger.flush()
+            assert ledger.flush()  # with a retry
+        ledger._retry_at = 0.0
+        while metrics.lag:
+            assert ledger.flush()
+            ledger._retry_at = 0.0
+        assert request_id in list_requests(database)
+
+    caplog.set_level(logging.WARNING, "tornado_gate.ledger")
+    hang("r0", 3600.0)
+    assert caplog.messages == []
+    hang("r1", 0.0)
+    assert [message.partition(";")[0] for message in caplog.messages] == [
+        "the usage ledger cannot be written",
+        "the usage ledger can be written again",
+    ]
+
+
 def test_a_ledger_ends_while_the_database_hangs(
     database: Database,
     metrics: CountedMetrics,
@@ -269,8 +303,9 @@ def test_a_batch_whose_commit_was_lost_counts_once(
 
 
 def test_a_task_that_ends_twice_has_one_row(ledger: Ledger, database: Database) -> None:
+    row_id = f"{find_first_id(time.time()):0<24}"  # of now: the thread deletes old rows when it starts, soon or late
     for _ in range(2):
-        ledger.add(make_entry("video_1", row_id="0" * 24))
+        ledger.add(make_entry("video_1", row_id=row_id))
         assert ledger.flush()
     assert list_requests(database) == ["video_1"]
     assert count_total(database) == 1
@@ -284,14 +319,14 @@ def test_adding_never_waits_for_the_database(
 
     def block(*_: Any, **__: Any) -> int:
         blocked.set()
-        release.wait(30)
+        release.wait(60)
         return 0
 
     monkeypatch.setattr(ledger_module, "write_rows", block)
     ledger = Ledger(database, database.data_dir, LedgerConfig(), metrics)
     ledger.start()
     ledger.add(make_entry("r0"))
-    assert blocked.wait(10)
+    assert blocked.wait(60)
     for number in range(1, 20):
         ledger.add(make_entry(f"r{number}"))
     release.set()
@@ -347,6 +382,16 @@ def test_two_processes_write_at_once(database: Database, dialect: str, metrics: 
     for ledger in ledgers:
         asyncio.run(ledger.close())
     assert len(list_requests(database)) == count_total(database) == 1200
+
+
+def test_whole_months_are_kept_until_their_last_row_is_old(database: Database) -> None:
+    december, january = (datetime(year, month, 1, tzinfo=UTC).timestamp() for year, month in ((2025, 12), (2026, 1)))
+    write_rows(database, [make_stored_row(moment) for moment in (december - 1, december, january)], may_repeat=False)
+    rules, retention = LedgerConfig(keep_days=10, whole_months=True), Retention(database)
+    for now, kept in ((january + 10 * DAY - 1, 2), (january + 10 * DAY, 1)):
+        while not retention.delete(rules, now):
+            pass
+        assert len(list_requests(database)) == kept
 
 
 def test_old_rows_are_deleted_in_slices_and_totals_later(database: Database) -> None:

@@ -496,7 +496,7 @@ def test_the_upstream_is_left_when_the_caller_leaves(tmp_path: Path, speaks: str
                     client.reset()
                 else:
                     client.writer.write_eof()
-                await asyncio.wait_for(held.closed.wait(), 5)
+                await asyncio.wait_for(held.closed.wait(), 60)
                 [entry] = await stage.wait_for_entries(1)
                 assert (entry.status, entry.outcome, entry.error_code) == (499, "aborted", ""), (name, leaves)
                 assert (entry.progress.is_sent, entry.progress.attempts) == (True, 1), (name, leaves)
@@ -595,7 +595,7 @@ def test_each_timeout_ends_a_direct_attempt_with_its_error(tmp_path: Path, speak
             held = await holding.begin(stage, *pieces)
             [answer] = await stage.running.ask(make_request(stream=stream))
             assert (answer.status, message in answer.body.decode()) == (504, True), (name, answer)
-            await asyncio.wait_for(held.closed.wait(), 5)
+            await asyncio.wait_for(held.closed.wait(), 60)
             [recorded] = await stage.wait_for_entries(1)
             assert recorded.error_code == "upstream_timeout", name
             assert stage.gate.health.circuits.find_circuit(recorded.target) is not None, name
@@ -618,7 +618,7 @@ def test_a_waiting_request_is_interrupted_when_the_gateway_ends(tmp_path: Path, 
                 interrupt(running)
             answer = await client.answer()
             assert (answer.status, b"shutting_down" in answer.body) == (503, True), name
-            await asyncio.wait_for(held.closed.wait(), 5)
+            await asyncio.wait_for(held.closed.wait(), 60)
             [entry] = await stage.wait_for_entries(1)
             assert entry.error_code == "shutting_down", name
             assert (stage.sent, stage.list_rest()) == (1, {}), name

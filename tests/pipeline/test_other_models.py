@@ -51,6 +51,6 @@ def test_a_message_of_a_session_is_checked_unless_it_is_no_json() -> None:
 
 def test_a_body_with_very_many_members_is_walked_fast() -> None:
     items = [{"type": "message", "role": "user", "content": "x", "id": str(number)} for number in range(25_000)]
-    began = time.process_time()
+    began = time.thread_time()
     assert not list(find_other_models(route_members.RESPONSE_MODELS, {"input": items, "tools": []}))
-    assert time.process_time() - began < 0.5
+    assert time.thread_time() - began < 0.5

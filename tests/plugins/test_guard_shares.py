@@ -74,7 +74,7 @@ keys:
   - {{name: eve, key: {key}-eve}}
 """
 LANES = [("chat", "to-o"), ("chat", "to-a"), ("messages", "to-a"), ("messages", "to-o")]
-LIMITS = "review_timeout: 0.5, review_timeout_per_mb: 0.1"
+LIMITS = "review_timeout: 1.0, review_timeout_per_mb: 0.1"
 
 
 def make_worst_text() -> str:

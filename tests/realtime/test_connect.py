@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -305,7 +306,7 @@ def test_a_caller_who_leaves_while_the_upstream_is_connected_leaves_nothing_open
         writer.transport.abort()
         await asyncio.to_thread(httpx.get, f"{gateway.url}/healthz", trust_env=False)  # the gateway has seen it by then
         gone.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await ended.wait()
         server.close()
 
@@ -501,7 +502,9 @@ def test_what_an_answer_took_is_counted(gateway: Gateway, run: Any) -> None:
 
     before = tokens(gateway)
     run(test)
-    assert tokens(gateway) == before + 30
+    ends = time.monotonic() + 60
+    while tokens(gateway) != before + 30:  # the session ends a moment after its client
+        assert time.monotonic() < ends
 
 
 def tokens(gateway: Gateway) -> float:

@@ -164,7 +164,7 @@ def test_what_a_cascade_takes_is_counted_once(gateway: Gateway) -> None:
     before = left()
     told = talk(gateway, "local-writer", make_message("Say hello"), {"type": "response.create"})
     spent = told[-1]["response"]["usage"]["total_tokens"]
-    ends = time.monotonic() + 10
+    ends = time.monotonic() + 60
     while before - left() != spent and time.monotonic() < ends:  # the session ends a moment after its client
         time.sleep(0.02)
     assert before - left() == spent

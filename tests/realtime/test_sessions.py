@@ -50,7 +50,7 @@ async def serving(tmp_path: Path, *keys: KeyEntry) -> AsyncIterator[Services]:
     services = make_services(tmp_path, config(tmp_path, *keys), fake=FakeProvider())
     await services.start()
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield services
     finally:
         await services.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable, Coroutine
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,10 @@ from tests.support.direct import (
     read_error,
     serving,
 )
+from tests.support.garbage import find_garbage
 from tests.support.gates import model
 from tornado_gate.config.model import CorsConfig, LimitsConfig
-from tornado_gate.config.routing import RetriesConfig
+from tornado_gate.pipeline import plans
 from tornado_gate.types.value import replace
 
 Play = Callable[[Stage], Coroutine[Any, Any, None]]
@@ -83,14 +84,7 @@ def test_plugins_see_the_length_of_a_body_that_comes_later(tmp_path: Path) -> No
 
 
 def test_plugins_see_the_length_of_a_request_without_a_plan(tmp_path: Path) -> None:
-    """A model with retries may wait between them."""
-    models = {
-        "m": replace(model("m", "sender"), retries=RetriesConfig(same_target=1)),
-        "other": model("other", "sender"),
-    }
-
     async def test(stage: Stage) -> None:
-        stage.reload(models=models)
         client = await stage.running.connect()
         for ask in ("hi", "longer", "much longer"):
             sent = make_request(ask)
@@ -100,7 +94,77 @@ def test_plugins_see_the_length_of_a_request_without_a_plan(tmp_path: Path) -> N
         await client.close()
         assert stage.direct == 0
 
-    play(tmp_path, test)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plans, "make_plan", lambda *_: None)
+        play(tmp_path, test)
+
+
+ORIGIN = "https://a.example"
+
+
+@pytest.mark.parametrize("origins", [(ORIGIN,), ("*",), ("https://other.example",)])
+@pytest.mark.parametrize("origin", [ORIGIN, ""])
+def test_pages_of_other_origins_get_the_same_headers_without_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origins: tuple[str, ...], origin: str
+) -> None:
+    """A whole response, a stream and an error, with and without a plan."""
+    asked = [make_request("hi", *[f"Origin: {origin}"][: bool(origin)], **rest) for rest in ({}, {"stream": True})]
+    wrong = make_request("hi", *[f"Origin: {origin}"][: bool(origin)], model="?")
+
+    def read(answers: list[front.Answer]) -> list[dict[str, str]]:
+        names = ("Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Vary")
+        return [{name: answer.headers[name] for name in names if name in answer.headers} for answer in answers]
+
+    async def test(stage: Stage) -> None:
+        direct = await stage.running.ask(*asked, *asked, wrong)
+        assert [answer.status for answer in direct] == [200] * 4 + [404]
+        assert stage.direct == 4
+        monkeypatch.setattr(plans, "make_plan", lambda *_: None)
+        stage.gate.plans.clear()
+        general = await stage.running.ask(*asked, *asked, wrong)
+        assert stage.direct == 4
+        assert read(direct) == read(general)
+        assert read(direct)[0], "an origin is always considered"
+
+    play(tmp_path, test, cors=CorsConfig(origins=origins))
+
+
+def test_a_page_never_gets_the_headers_of_another_origin(tmp_path: Path) -> None:
+    async def test(stage: Stage) -> None:
+        origins = ["https://a.example", "https://b.example", "https://a.example", "https://evil.example"]
+        for _ in range(2):
+            answers = await stage.running.ask(*[make_request("hi", f"Origin: {origin}") for origin in origins])
+            allowed = [answer.headers.get("Access-Control-Allow-Origin") for answer in answers]
+            assert allowed == [*origins[:3], None]
+        assert stage.direct == 8
+
+    play(tmp_path, test, cors=CorsConfig(origins=("https://a.example", "https://b.example")))
+
+
+def test_a_key_that_is_limited_to_addresses_needs_no_task(tmp_path: Path) -> None:
+    keys = (replace(KEYS[0], addresses=("127.0.0.0/8",)), replace(KEYS[1], addresses=("10.0.0.0/8",)))
+
+    async def test(stage: Stage) -> None:
+        for _ in range(2):
+            answers = await stage.running.ask(*[make_request(key=ALICE)] * 2, make_request(key=BOB))
+            assert [answer.status for answer in answers] == [200, 200, 403]
+        assert stage.direct == 4
+
+    play(tmp_path, test, keys=keys)
+
+
+def test_the_address_behind_a_proxy_is_checked_for_each_head(tmp_path: Path) -> None:
+    keys = (replace(KEYS[0], addresses=("10.0.0.0/8",)),)
+
+    async def test(stage: Stage) -> None:
+        server = replace(stage.config.server, trusted_proxies=(ip_network("127.0.0.1/32"),))
+        stage.reload(server=server)
+        addresses = ("10.1.1.1", "10.1.1.1", "10.1.1.2", "11.1.1.1")
+        answers = await stage.running.ask(*[make_request("hi", f"X-Forwarded-For: {each}") for each in addresses])
+        assert [answer.status for answer in answers] == [200, 200, 200, 403]
+        assert stage.direct == 3
+
+    play(tmp_path, test, keys=keys)
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
@@ -224,24 +288,14 @@ def test_a_limit_that_comes_between_two_requests_is_effective(tmp_path: Path) ->
 def test_nothing_is_left_for_the_collector(tmp_path: Path) -> None:
     async def test(stage: Stage) -> None:
         await stage.warm()
-        gc.collect()
-        gc.disable()
-        # A thread of an earlier test may end now, and leave its database: only what the requests made counts.
-        earlier = {id(value) for value in gc.get_objects()}
-        gc.set_debug(gc.DEBUG_SAVEALL)
-        try:
+
+        async def ask() -> None:
             answers = await stage.running.ask(
                 make_request(), make_request("longer"), make_request(model="?"), make_head(1) + b"{"
             )
             assert [answer.status for answer in answers] == [200, 200, 404, 400]
-            gc.collect()
-            made = [value for value in gc.garbage if id(value) not in earlier]
-            left = {type(value).__name__ for value in made if type(value).__module__.startswith("tornado_gate")}
-            assert left == set()
-        finally:
-            gc.set_debug(0)
-            gc.garbage.clear()
-            gc.enable()
+
+        assert await find_garbage(ask) == {}
 
     play(tmp_path, test)
 

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 
 import pytest
 from tornado.httpserver import HTTPServer
 from tornado.tcpclient import TCPClient
 
+from tests.support.garbage import find_garbage
 from tests.support.gates import KEY
 from tornado_gate.streams.timer_wheel import get_wheel
 
 HEAD = f"POST /plain HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Type: application/json\r\n"
-
-
-def count_own_objects() -> Counter[str]:
-    """The objects of ours that only a collector can free, by type."""
-    gc.set_debug(gc.DEBUG_SAVEALL)
-    try:
-        gc.collect()
-        return Counter(type(one).__name__ for one in gc.garbage if type(one).__module__.startswith("tornado_gate"))
-    finally:
-        gc.set_debug(0)
-        gc.garbage.clear()
 
 
 @pytest.mark.gen_test(timeout=60)  # the collector takes seconds in a process that has run many tests
@@ -35,14 +24,11 @@ async def test_what_a_request_has_made_goes_when_it_is_answered(
     http_server: HTTPServer, http_port: int, body: bytes
 ) -> None:
     get_wheel()  # takes the place of the one of another test's loop, which is for the collector
-    for _ in range(3):  # what other tests have left is freed in steps, where it has finalizers
-        gc.collect()
-    gc.disable()
-    try:
+
+    async def ask() -> None:
         for _ in range(5):
             stream = await TCPClient().connect("127.0.0.1", http_port)
             await stream.write(f"{HEAD}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
             assert (await stream.read_until_close()).startswith(b"HTTP/1.1 ")
-        assert count_own_objects() == Counter()
-    finally:
-        gc.enable()
+
+    assert await find_garbage(ask) == Counter()

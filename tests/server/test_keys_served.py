@@ -176,7 +176,7 @@ def test_a_realtime_session_is_a_concurrent_request_until_it_ends(gateway: Gatew
             assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_concurrent")
             listed = await asyncio.to_thread(send_request, gateway, "GET", "/v1/models", key="one")
             assert listed.status_code == 200
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             arguments = (gateway, "POST", "/v1/chat/completions", CHAT)
             while (await asyncio.to_thread(send_request, *arguments, key="one")).is_error:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)  # the gateway learns of the end of a session a little later

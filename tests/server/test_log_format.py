@@ -38,7 +38,7 @@ def test_lines_at_a_terminal_are_text_unless_a_flag_says_json(
         seen = read_until(terminal, r"nowhere[^\r\n]*\r\n", seen)
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(60)
         os.close(terminal)
     lines = [line for line in seen.splitlines() if "nowhere" in line]
     assert all(line.startswith("{") == is_json for line in lines)

@@ -55,7 +55,7 @@ def list_answers(gateway: Gateway, key: str) -> set[int]:
     return {send_request(gateway, "GET", "/v1/models", key=key).status_code for _ in range(CONNECTIONS)}
 
 
-def wait_for(read: Callable[[], Any], wanted: Any, seconds: float = 10.0) -> None:
+def wait_for(read: Callable[[], Any], wanted: Any, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while (found := read()) != wanted:
         assert time.monotonic() < end, (found, wanted)

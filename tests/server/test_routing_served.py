@@ -59,7 +59,7 @@ class Hanging:
         self.server.turn = _NoTurn()  # type: ignore[assignment]
 
     def answer(self, request: Request) -> Answer:
-        self.go_on.wait(30)
+        self.go_on.wait(60)
         return answer_json({}, 500)
 
 

@@ -21,7 +21,7 @@ from tornado_gate.pipeline.snapshot_builder import build
 from tornado_gate.server.front_refusals import GateRefusals
 from tornado_gate.types import replace
 
-TOTAL_SECONDS = 0.5
+TOTAL_SECONDS = 1.0
 
 
 async def flood(_provider: FakeProvider, _call: types.Call) -> AsyncIterator[types.StreamEvent]:

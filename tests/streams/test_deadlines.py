@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.support.quick_loop import run_quickly
 from tornado_gate.errors import UpstreamTimeout
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.stages import DeferredItems, Step, add_step, iterate_batches
@@ -26,7 +27,7 @@ def first(*, streaming: bool = True, **timeouts: float) -> None:
     async def wait() -> None:
         await deadlines(streaming, **timeouts).wait_for_first_event(never())
 
-    asyncio.run(wait())
+    run_quickly(wait())
 
 
 def test_a_first_event_that_does_not_come_is_a_timeout() -> None:
@@ -47,7 +48,7 @@ def test_work_that_starts_slowly_has_all_the_time_there_is() -> None:
         await limit.wait_for_first_event(never())
 
     with pytest.raises(UpstreamTimeout, match="total timeout"):
-        asyncio.run(wait())
+        run_quickly(wait())
 
 
 @pytest.mark.qa
@@ -75,7 +76,7 @@ def test_after_its_first_bytes_a_whole_answer_may_take_longer(parsed: bool, stre
         forwarded = whole(limit.limit_gaps(chunks()))
         return await limit.wait_for_first_event(first_of(translated if parsed else forwarded))
 
-    assert asyncio.run(read()) == b"ab"
+    assert run_quickly(read()) == b"ab"
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -100,7 +101,7 @@ def test_a_silence_inside_a_whole_answer_is_a_gap(parsed: bool, streaming: bool)
         return await limit.wait_for_first_event(first_of(translated if parsed else forwarded))
 
     with pytest.raises(UpstreamTimeout, match=r"sent no data for 0.01 s \(gap timeout\)"):
-        asyncio.run(read())
+        run_quickly(read())
 
 
 def test_the_work_after_the_last_bytes_of_a_whole_answer_is_no_gap() -> None:
@@ -123,7 +124,7 @@ def test_the_work_after_the_last_bytes_of_a_whole_answer_is_no_gap() -> None:
 
         return await limit.wait_for_first_event(first_of(limit.limit_gaps(whole(limit.extend_gap_on_chunks(chunks())))))
 
-    assert asyncio.run(read()) == b"ab"
+    assert run_quickly(read()) == b"ab"
 
 
 @pytest.mark.parametrize("timeouts", [{"gap": 0.01}, {"total": 0.01}])
@@ -144,7 +145,7 @@ def test_a_silence_between_events_ends_and_closes_the_stream(timeouts: dict[str,
                 seen.append(item)
         return seen
 
-    assert asyncio.run(read()) == [1]
+    assert run_quickly(read()) == [1]
     assert closed == [True]
 
 
@@ -163,7 +164,7 @@ def test_a_reader_who_stops_closes_the_stream() -> None:
         assert await anext(reading) == 1
         await reading.aclose()  # type: ignore[attr-defined]
 
-    asyncio.run(read())
+    run_quickly(read())
     assert closed == [True]
 
 
@@ -185,7 +186,7 @@ def test_a_sign_of_life_puts_off_the_end_of_a_gap() -> None:
 
         return [event async for event in limits.limit_gaps(events())]
 
-    assert asyncio.run(read()) == [b"first", b"6"]
+    assert run_quickly(read()) == [b"first", b"6"]
 
 
 def test_a_flow_of_chunks_stays_one_flow_whose_gaps_are_between_chunks() -> None:
@@ -215,7 +216,7 @@ def test_a_flow_of_chunks_stays_one_flow_whose_gaps_are_between_chunks() -> None
         assert get_wheel().is_empty
         return seen
 
-    assert asyncio.run(read()) == [b"first", b"last"]
+    assert run_quickly(read()) == [b"first", b"last"]
 
 
 def test_what_comes_before_the_first_event_is_no_gap() -> None:
@@ -232,7 +233,7 @@ def test_what_comes_before_the_first_event_is_no_gap() -> None:
         limits = deadlines(gap=0.01)
         return [event async for event in limits.limit_gaps(add_step(limits.extend_gap_on_chunks(chunks()), Second()))]
 
-    assert asyncio.run(read()) == [b"second"]
+    assert run_quickly(read()) == [b"second"]
 
 
 def test_events_that_have_limits_of_their_own_get_others_around_them() -> None:
@@ -251,7 +252,7 @@ def test_events_that_have_limits_of_their_own_get_others_around_them() -> None:
         await read(deadlines(gap=0.01), deadlines(gap=1000))
         await read(deadlines(gap=1000), deadlines(gap=0.01))
 
-    asyncio.run(both())
+    run_quickly(both())
 
 
 def test_who_is_cancelled_while_a_limit_holds_stays_cancelled() -> None:
@@ -262,7 +263,7 @@ def test_who_is_cancelled_while_a_limit_holds_stays_cancelled() -> None:
         with pytest.raises(asyncio.CancelledError):
             await waiting
 
-    asyncio.run(wait())
+    run_quickly(wait())
 
 
 def test_a_first_event_is_limited_as_a_whole_however_lively_its_making() -> None:
@@ -275,7 +276,7 @@ def test_a_first_event_is_limited_as_a_whole_however_lively_its_making() -> None
         with pytest.raises(UpstreamTimeout, match="did not start its response"):
             await limits.wait_for_first_event(anext(limits.limit_gaps(items())))
 
-    asyncio.run(wait())
+    run_quickly(wait())
 
 
 def test_nothing_is_left_in_the_wheel_after_the_last_item() -> None:
@@ -288,7 +289,7 @@ def test_nothing_is_left_in_the_wheel_after_the_last_item() -> None:
         assert [item async for item in limits.limit_gaps(items())] == [1]
         assert get_wheel().is_empty
 
-    asyncio.run(read())
+    run_quickly(read())
 
 
 def test_nothing_is_left_in_the_wheel_when_the_last_item_comes_before_the_first_event_is_given() -> None:
@@ -304,7 +305,7 @@ def test_nothing_is_left_in_the_wheel_when_the_last_item_comes_before_the_first_
         assert await limits.wait_for_first_event(all_of_them()) == [1]
         assert get_wheel().is_empty
 
-    asyncio.run(read())
+    run_quickly(read())
 
 
 def test_what_the_items_raise_is_blamed_and_the_end_is_not() -> None:
@@ -320,7 +321,7 @@ def test_what_the_items_raise_is_blamed_and_the_end_is_not() -> None:
             async for _ in deadlines().limit_gaps(items(), blame):
                 pass
 
-    asyncio.run(read())
+    run_quickly(read())
 
 
 def test_items_that_came_together_have_one_limit() -> None:
@@ -334,4 +335,4 @@ def test_items_that_came_together_have_one_limit() -> None:
     async def read() -> list[list[int]]:
         return [batch async for batch in iterate_batches(deadlines().limit_gaps(DeferredItems(together, nothing())))]
 
-    assert asyncio.run(read()) == [[1, 2]]
+    assert run_quickly(read()) == [[1, 2]]

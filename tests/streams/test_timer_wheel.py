@@ -146,6 +146,24 @@ def test_of_two_with_one_time_the_one_that_the_other_removes_stays_silent():
     assert sum(len(alarm.rang) for alarm in alarms) == 1
 
 
+def test_what_has_arrived_while_the_process_did_not_run_comes_before_the_end_of_a_time():
+    clock = Clock()
+    turning = TimerWheel(clock)
+    answered, silent = Alarm(clock), Alarm(clock)
+    slot = turning.add(1, answered)
+    turning.add(1, silent)
+
+    clock.now = 20.0  # the timer of 1 fires now
+    clock.go_to(20.0)
+    turning.remove(slot, answered)
+    assert silent.rang == []
+    clock.go_to(21.0)
+
+    assert not answered.rang
+    assert silent.rang == [pytest.approx(20.0, abs=2 / SLOTS_PER_SECOND)]
+    assert not clock.open_timers
+
+
 def test_one_that_fails_does_not_silence_the_others(caplog):
     clock = Clock()
     turning = TimerWheel(clock)

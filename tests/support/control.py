@@ -9,7 +9,7 @@ from typing import Any
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
-def call(method: str, url: str, body: Any = None, *, key: str = "", seconds: float = 20) -> Any:
+def call(method: str, url: str, body: Any = None, *, key: str = "", seconds: float = 60) -> Any:
     """Send `body` as JSON (None: no body) and return the JSON response. Raises urllib.error.HTTPError from status 400 on."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": "application/json"})

@@ -27,7 +27,7 @@ from tornado_gate.http.server.pacing import Times
 
 FRONTS = ("httptools-uvloop", "httptools", "tornado")
 OURS = FRONTS[:2]
-PATIENCE = 20.0
+PATIENCE = 100.0
 """The timeout of a test in seconds."""
 
 Result = TypeVar("Result")

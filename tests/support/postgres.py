@@ -70,6 +70,12 @@ class PostgresServer:
         """The address of the database `name`; with another password than the right one if `password` is given."""
         return f"postgresql://{USER}:{password or self.password}@/{name}?host={self.folder}"
 
+    @property
+    def process_id(self) -> int:
+        """The server, whose children serve the connections."""
+        assert self._process is not None, "it does not run"
+        return self._process.pid
+
     def execute(self, statement: str) -> None:
         """Run a statement in the database `postgres`, outside a transaction."""
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:

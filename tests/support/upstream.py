@@ -141,13 +141,13 @@ class Upstream:
         """Clear the script, the words and the requests."""
         self._order("reset")
 
-    def wait_for_requests(self, count: int, seconds: float = 10) -> list[RecordedRequest]:
+    def wait_for_requests(self, count: int, seconds: float = 60) -> list[RecordedRequest]:
         """All requests, as soon as there are `count`. Raises AssertionError after `seconds`."""
         requests = self._order("requests", count=count, seconds=seconds)
         assert len(requests) >= count, f"the upstream received {len(requests)} requests in {seconds} s, not {count}"
         return requests
 
-    def wait_until_closed(self, index: int = 0, seconds: float = 10) -> None:
+    def wait_until_closed(self, index: int = 0, seconds: float = 60) -> None:
         """Wait until the client of request `index` has closed the connection. Raises AssertionError after `seconds`."""
         requests = self._order("closed", index=index, seconds=seconds)
         assert len(requests) > index, f"the upstream did not receive request {index} in {seconds} s"
@@ -158,7 +158,7 @@ class Upstream:
         return self.child.stop()
 
     def _order(self, order: str, **details: Any) -> list[RecordedRequest]:
-        records = call("POST", f"{self.url}/__control", {"do": order, **details}, seconds=30)
+        records = call("POST", f"{self.url}/__control", {"do": order, **details}, seconds=100)
         return [_record(value) for value in records]
 
 

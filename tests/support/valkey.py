@@ -37,6 +37,10 @@ class Valkey:
         self._child = Child(command)
         self._child.wait_for_line("Ready to accept connections")
 
+    @property
+    def process_id(self) -> int:
+        return self._child.process.pid
+
     def hang(self) -> None:
         """Stop it: connections stay open, and nothing is answered."""
         os.kill(self._child.process.pid, signal.SIGSTOP)

@@ -29,7 +29,10 @@ models:
   of-second: {{provider: second, model: gpt-4o-mini}}
   both: {{provider: chat, model: gpt-4o, fallback: [of-second]}}
   recorded-by-rule: {{provider: chat, model: gpt-4o}}
+  of-audio: {{provider: chat, model: whisper-1}}
+  of-video: {{provider: chat, model: sora-2}}
   inside: {{provider: embedded, model: local-chat}}
+videos: {{poll_seconds: 0.1}}
 tapes: {{most: 5, tape_bytes: 8192, rules: [{{models: [recorded-*], keys: [ann]}}]}}
 keys:
   - {{name: root, key: {root}, account: a, role: administrator}}
@@ -55,6 +58,15 @@ class Site:
     def record(self, body: Any, path: str = "/v1/chat/completions", **headers: str) -> tuple[httpx.Response, Path]:
         """Send a request with the header. Return the response and the file of its tape."""
         response = self.send(body, path, **{"x-gate-tape": "1", **headers})
+        return response, self.wait_for_tape(response.headers["x-gate-tape"])
+
+    def record_form(self, fields: dict[str, str], file: bytes, path: str) -> tuple[httpx.Response, Path]:
+        """Send a form with a file and the header. Return the response and the file of its tape."""
+        headers = {"authorization": f"Bearer {ROOT}", "x-gate-tape": "1"}
+        files = {"file": ("a.wav", file, "audio/wav")}
+        response = httpx.post(
+            self.gateway.url + path, data=fields, files=files, headers=headers, timeout=30, trust_env=False
+        )
         return response, self.wait_for_tape(response.headers["x-gate-tape"])
 
     def ask(self, path: str, method: str = "GET", key: str = ROOT) -> httpx.Response:

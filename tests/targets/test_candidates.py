@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from decimal import Decimal
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -25,6 +26,7 @@ from tornado_gate.pipeline import pipeline
 from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.snapshot_builder import build
+from tornado_gate.targets import loads
 from tornado_gate.targets.candidates import Candidates, Needs, select_candidates
 from tornado_gate.targets.loads import TargetLoad
 from tornado_gate.targets.object_access import ObjectAccess
@@ -293,14 +295,22 @@ def test_cost_takes_the_cheapest_known_price_first(tmp_path: Path) -> None:
     assert setup.run() == {"unknown": 1}
 
 
-def test_latency_prefers_the_faster_target_and_still_measures_the_other(tmp_path: Path) -> None:
-    async def slow(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
-        await asyncio.sleep(0.02)
-        async for event in answers(provider, call):
-            yield event
+def test_latency_prefers_the_faster_target_and_still_measures_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
 
+    def take(seconds: float) -> Any:
+        async def script(provider: FakeProvider, call: types.Call) -> AsyncIterator[types.StreamEvent]:
+            now[0] += seconds
+            async for event in answers(provider, call):
+                yield event
+
+        return script
+
+    monkeypatch.setattr(loads, "time", SimpleNamespace(monotonic=lambda: now[0]))
     setup = Setup(tmp_path, make_entry(*targets("slow", "fast", slow=3), strategy="latency"), "slow", "fast")
-    setup.upstreams["slow"].script = slow
+    setup.upstreams["slow"].script, setup.upstreams["fast"].script = take(0.02), take(0.001)
     served = setup.run(100)
     assert served["fast"] > 60
     assert served["slow"] >= 1

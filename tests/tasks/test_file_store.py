@@ -634,7 +634,7 @@ async def test_a_caller_that_leaves_while_its_image_comes_leaves_nothing(store: 
     making.cancel()
     with pytest.raises(asyncio.CancelledError):
         await making
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await asyncio.to_thread(files, store):
             pass
 

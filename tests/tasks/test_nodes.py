@@ -35,7 +35,8 @@ from tests.tasks.test_service_kill import (
     state,
 )
 
-TAKEOVER_SECONDS = 10.0
+TAKEOVER_SECONDS = 30.0
+"""Three times what an idle machine needs."""
 ADMIN = "key-of-the-administrator-of-nodes"
 CONF = """
 database: {address}
@@ -320,7 +321,7 @@ def test_a_node_that_stops_hands_its_tasks_over_immediately(start: Start, upstre
     a.stop()
     began = time.monotonic()
     assert ended(b, task)["status"] == "completed"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert made(upstream) == 1
 
 

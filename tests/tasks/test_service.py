@@ -166,7 +166,7 @@ def run(tmp_path: Path, test: Callable[[World], Awaitable[None]], provider: Film
         services = make_services(tmp_path, config, film=FilmFormat(), fake=provider)
         await services.start()
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await test(World(services, provider))
         finally:
             await services.close()

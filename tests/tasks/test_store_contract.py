@@ -239,7 +239,7 @@ class StoreContract:
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (lease := await twin.acquire_lease(made.id)) is None:
                 pass
         await lease.release()

@@ -68,7 +68,7 @@ def test_many_who_make_it_at_once_get_the_same(make_store: MakeStore) -> None:
 
     def make() -> tuple[str, ...]:
         store = make_store()
-        ready.wait(10)
+        ready.wait(60)
         return store.get("acme")
 
     with ThreadPoolExecutor(8) as threads:

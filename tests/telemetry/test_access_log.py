@@ -40,7 +40,7 @@ class Stream(io.StringIO):
 
     def write(self, text: str) -> int:
         self.reached.set()
-        assert self.open.wait(10)
+        assert self.open.wait(60)
         if self.broken:
             self.failed.set()
             raise OSError("no space is left")
@@ -230,7 +230,7 @@ def test_a_stuck_terminal_stops_nobody_and_lost_lines_are_counted(sink: Sink, mo
     sink.stream.open.clear()
     sink.open()
     logs.log_access(line("first"))
-    assert sink.stream.reached.wait(10)
+    assert sink.stream.reached.wait(60)
     for number in range(20):
         logs.log_access(line(str(number)))
     sink.stream.open.set()
@@ -245,9 +245,9 @@ def test_an_output_that_fails_loses_what_it_was_given_and_nothing_after(sink: Si
     sink.stream.broken = True
     sink.open()
     logs.log_access(line("lost"))
-    assert sink.stream.reached.wait(10)
+    assert sink.stream.reached.wait(60)
     sink.stream.open.set()
-    assert sink.stream.failed.wait(10)
+    assert sink.stream.failed.wait(60)
     sink.stream.broken = False
     logs.log_access(line("kept"))
     assert [found["request_id"] for found in sink.lines()] == ["kept"]

@@ -242,7 +242,7 @@ class Stuck(io.StringIO):
 
     def write(self, text: str) -> int:
         self.reached.set()
-        assert self.go.wait(10)
+        assert self.go.wait(60)
         return super().write(text)
 
 
@@ -253,7 +253,7 @@ def test_a_stuck_terminal_stops_nobody_and_what_was_lost_is_counted(
     stuck = sink.stream = Stuck()
     sink.open()
     logging.getLogger("x").info("first")
-    assert stuck.reached.wait(10)
+    assert stuck.reached.wait(60)
     for number in range(20):
         logging.getLogger("x").info("number %d", number)
     stuck.go.set()

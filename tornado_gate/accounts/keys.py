@@ -151,8 +151,8 @@ class KeyStore:
     def find_keys(self, digests: Sequence[bytes]) -> dict[bytes, StoredKey]:
         """Return the keys with these digests as `find_key` does, without those that are not usable."""
         with self.database.read() as connection:
-            found = ((digest, key_queries.find_usable(connection, digest)) for digest in digests)
-            return {digest: key for digest, key in found if key is not None}
+            keys = ((digest, key_queries.find_usable(connection, digest)) for digest in digests)
+            return {digest: key for digest, key in keys if key is not None}
 
     def revision(self) -> int:
         """Return a number that changes with every change of the keys or their permissions."""
@@ -197,6 +197,25 @@ class KeyStore:
             if actor is not None:
                 record(connection, actor, "key.create", stored.id, **_describe_key(stored))
         return text, stored
+
+    def add_hashed(self, entries: Iterable[Mapping[str, Any]], *, actor: Actor) -> builtins.list[StoredKey]:
+        """Create keys by their digests, in one transaction. Return the new ones: a digest that is stored already stays as it is.
+
+        Each entry has `name`, `digest` and `prefix`, and may have further fields of StoredKey.
+        """
+        made: builtins.list[StoredKey] = []
+        with self.database.write() as connection:
+            lock_accounts(connection)
+            for entry in entries:
+                known = select(tables.keys.c.id).where(tables.keys.c.digest == entry["digest"])
+                if connection.execute(known).first() is not None:
+                    continue
+                identity = make_key_id()
+                stored = StoredKey(id=identity, account=identity, created=time.time(), **check_fields(entry))
+                _insert_key(connection, stored)
+                record(connection, actor, "key.create", identity, **_describe_key(stored))
+                made.append(stored)
+        return made
 
     def revoke(self, identity: str, *, actor: Actor | None = None) -> bool:
         """Revoke the key with this id. Returns False if it does not exist or was already revoked."""

@@ -55,9 +55,9 @@ def list_choices(database: Database, kind: str) -> list[tuple[str, str]]:
     if kind == "key":
         query = query.where(~column.table.c.hidden)
     with database.read() as connection:
-        found = [(str(identity), str(name)) for identity, name in connection.execute(query)]
-    uses = Counter(name.casefold() for _, name in found)
-    return [(name, kind) if uses[name.casefold()] == 1 else (identity, f"{kind} {name}") for identity, name in found]
+        subjects = [(str(identity), str(name)) for identity, name in connection.execute(query)]
+    uses = Counter(name.casefold() for _, name in subjects)
+    return [(name, kind) if uses[name.casefold()] == 1 else (identity, f"{kind} {name}") for identity, name in subjects]
 
 
 def find_id(database: Database, kind: str, text: str) -> str:
@@ -72,5 +72,5 @@ def find_id(database: Database, kind: str, text: str) -> str:
     if kind == "key":
         query = query.where(~column.table.c.hidden)
     with database.read() as connection:
-        found = [str(identity) for (identity,) in connection.execute(query)]
-    return found[0] if len(found) == 1 else text
+        identities = [str(identity) for (identity,) in connection.execute(query)]
+    return identities[0] if len(identities) == 1 else text

@@ -26,6 +26,7 @@ from tornado_gate.admission.store import Level, Outcome, StoreUnavailable
 from tornado_gate.codec.valkey_addresses import make_library_address
 from tornado_gate.errors import ConfigError
 from tornado_gate.ledger.spending import Period, Used, find_period
+from tornado_gate.streams.fair_timeouts import expire_or_extend
 from tornado_gate.types import Bound
 from tornado_gate.types.bounds import Moment
 
@@ -40,8 +41,6 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS: Final = 0.5
 CONNECTIONS: Final = 8
-LATE_SECONDS: Final = 0.05
-"""The lateness of a timer that proves that this process did not run."""
 HEARTBEAT_SECONDS: Final = 0.5
 LEASE_MS: Final = 2000
 CONCURRENCY_WAIT: Final = 1.0
@@ -74,8 +73,9 @@ class RedisStore:
         self._redis = client.Redis.from_url(
             make_library_address(address),
             protocol=2,  # without the round trips of a greeting
-            socket_timeout=TIMEOUT_SECONDS * 2,
-            socket_connect_timeout=TIMEOUT_SECONDS * 2,
+            # Last resorts, which count the time in which this process did not run: `_guard` ends each command earlier.
+            socket_timeout=TIMEOUT_SECONDS * 20,
+            socket_connect_timeout=TIMEOUT_SECONDS * 20,
             max_connections=CONNECTIONS,
         )
         self._digest = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
@@ -248,7 +248,9 @@ class RedisStore:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(None) as limit:
-                expiry = loop.call_later(TIMEOUT_SECONDS, _expire, limit, loop.time() + TIMEOUT_SECONDS)
+                expiry = loop.call_later(
+                    TIMEOUT_SECONDS, expire_or_extend, limit, loop.time() + TIMEOUT_SECONDS, TIMEOUT_SECONDS
+                )
                 try:
                     return await command
                 finally:
@@ -303,12 +305,6 @@ def _make_error(answer: Exception) -> StoreUnavailable:
     is_permanent = isinstance(answer, ResponseError) and str(answer).startswith(_PERMANENT)
     kind = ScriptFailed if is_permanent else StoreUnavailable
     return kind(f"{type(answer).__name__}: {answer}")
-
-
-def _expire(limit: asyncio.Timeout, due: float) -> None:
-    """End a command, unless this process itself did not run: then the response may have arrived long ago."""
-    now = asyncio.get_running_loop().time()
-    limit.reschedule(now + TIMEOUT_SECONDS if now > due + LATE_SECONDS else now)
 
 
 def _make_name(bound: Bound) -> str:

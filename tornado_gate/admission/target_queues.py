@@ -50,11 +50,18 @@ class TargetQueue:
 
     async def enter(self, account: str, rules: TargetConcurrency) -> Callable[[], None]:
         """Wait for a slot. Return the function that releases it, to be called once. Raises TargetBusy without a free slot."""
+        leave = self.try_enter(account, rules)
+        if leave is not None:
+            return leave
+        await self._wait(account, rules)
+        return partial(self._leave, account)
+
+    def try_enter(self, account: str, rules: TargetConcurrency) -> Callable[[], None] | None:
+        """Take a free slot. Return the function that releases it, to be called once; None if the request must wait."""
         self._most = rules.most
-        if not self.waiting and self._slots.take_slot(rules.most, self.running):
-            self._start(account)
-        else:
-            await self._wait(account, rules)
+        if self.waiting or not self._slots.take_slot(rules.most, self.running):
+            return None
+        self._start(account)
         return partial(self._leave, account)
 
     async def _wait(self, account: str, rules: TargetConcurrency) -> None:

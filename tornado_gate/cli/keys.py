@@ -23,6 +23,7 @@ from tornado_gate.cli.common import (
     protect_storage,
 )
 from tornado_gate.cli.conf_changes import make_actor
+from tornado_gate.cli.key_import import import_keys
 from tornado_gate.cli.key_options import (
     bound_options,
     parse_checked_list,
@@ -47,6 +48,9 @@ def keys() -> None:
 
     Changes take effect in running servers within a second. Keys can also be defined in the configuration, under `keys:`.
     """
+
+
+keys.add_command(import_keys)
 
 
 def _open_store(conf_file: Path | None, data_dir: Path | None) -> tuple[KeyStore | None, Config]:

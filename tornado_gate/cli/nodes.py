@@ -51,12 +51,12 @@ def list_all(conf_file: Path | None, data_dir: Path | None, *, as_json: bool) ->
             exit_with_message(
                 "nodes share a PostgreSQL database. Set `database` in the configuration: docs/deployment/nodes.md."
             )
-        found = list_nodes(accounts.database)
+        known_nodes = list_nodes(accounts.database)
     if as_json:
-        rows = [{name: getattr(node, name) for name in node.__struct_fields__} for node in found]
+        rows = [{name: getattr(node, name) for name in node.__struct_fields__} for node in known_nodes]
         click.echo(json.dumps(rows, indent=2))
         return
-    click.echo(format_table(_HEADINGS, [_make_row(node) for node in found]))
+    click.echo(format_table(_HEADINGS, [_make_row(node) for node in known_nodes]))
 
 
 def _make_row(node: NodeView) -> list[str]:

@@ -15,6 +15,7 @@ from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.routing import resolve_upstream_model
 from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.value import State, field
+from tornado_gate.types.vendors import MOST_LISTED_MODELS
 
 MOST_AT_A_TIME: Final = 16
 _VERSION: Final = re.compile(r"(?:-\d{8}|-\d{4}-\d{2}-\d{2}|-latest|:latest)$")
@@ -68,7 +69,8 @@ def _add_tests(
     listed = list(dict.fromkeys(model.name for test in tests for model in test.models))
     missing = list(_find_missing_models(snapshot.config, name, listed))
     address = provider.capabilities.base_url or provider.entry.base_url or ""
-    (result.warnings if _LISTS_OTHER_NAMES.match(address) else result.faults).extend(missing)
+    is_uncertain = len(listed) >= MOST_LISTED_MODELS or _LISTS_OTHER_NAMES.match(address)
+    (result.warnings if is_uncertain else result.faults).extend(missing)
 
 
 def _find_missing_models(config: Config, provider: str, listed: list[str]) -> Iterator[Fault]:

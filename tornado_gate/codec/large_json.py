@@ -46,7 +46,7 @@ def load_json(raw: bytes | memoryview) -> Any:
             if value is not None:
                 return value
         return _load(memoryview(raw))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # the latter for the name of a member
         raise orjson.JSONDecodeError(str(error), "", 0) from None
     except RecursionError:
         raise orjson.JSONDecodeError("it is nested too deeply", "", 0) from None
@@ -218,27 +218,27 @@ def _load(text: memoryview) -> Any:
 
 def _load_items(items: list[msgspec.Raw]) -> list[Any]:
     """Parse the items of an array; short ones together."""
-    found: list[Any] = []
+    loaded: list[Any] = []
     batch: list[memoryview] = []
     size = 0
     for item in items:
         text = memoryview(item)
         if len(text) > SLICE_BYTES:
-            found += _load_batch(batch)
-            found.append(_load(text))
+            loaded += _load_batch(batch)
+            loaded.append(_load(text))
             batch, size = [], 0
             continue
         batch.append(text)
         size += len(text)
         if size > SLICE_BYTES or len(batch) >= BATCH_ITEMS:
-            found += _load_batch(batch)
+            loaded += _load_batch(batch)
             batch, size = [], 0
-    return found + _load_batch(batch)
+    return loaded + _load_batch(batch)
 
 
 def _load_batch(batch: list[memoryview]) -> list[Any]:
-    found: list[Any] = orjson.loads(b"[%b]" % b",".join(batch)) if batch else []
-    return found
+    items: list[Any] = orjson.loads(b"[%b]" % b",".join(batch)) if batch else []
+    return items
 
 
 def _load_string(text: memoryview) -> str:

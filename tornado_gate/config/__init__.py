@@ -173,7 +173,7 @@ def find_conf(explicit: str | None) -> Path | None:
         return DEFAULT_PATH if DEFAULT_PATH.is_file() else None
     path = Path(explicit)
     if not path.exists():
-        raise FileFaults([((), "the file does not exist; name an existing file with --conf")], path, {})
+        raise FileFaults([((), "the file does not exist; create it, or name another file")], path, {})
     if path.is_dir():
         raise FileFaults([((), "is a folder; name a file such as conf/gate.yaml with --conf")], path, {})
     return path

@@ -437,10 +437,12 @@ class OidcConfig(Value, frozen=True, kw_only=True):
 class LedgerConfig(Value, frozen=True, kw_only=True):
     """The usage ledger. It keeps requests and the totals of hours and days for these times.
 
-    While the database is away, its rows may take this much disk. `bodies`: also record the beginning of request bodies.
+    `whole_months`: keep the rows of a month until all are old. While the database is away, its rows may take this much
+    disk. `bodies`: also record the beginning of request bodies.
     """
 
     keep_days: int = 90
+    whole_months: bool = False
     keep_totals_days: int = 1100
     spool_bytes: int = 256 * 1024 * 1024
     bodies: bool = False

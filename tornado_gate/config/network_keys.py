@@ -120,8 +120,8 @@ def find_network_faults(data: Mapping[str, Any], folder: Path, off: Mapping[KeyP
     ]
     for path, entry in places:
         if bool(entry.get("client_certificate")) != bool(entry.get("client_key")):
-            given, lacking = ("client_certificate", "client_key")[:: 1 if entry.get("client_certificate") else -1]
-            yield (*path, given), f"needs {lacking}: a client certificate and its key are two PEM files"
+            present, missing = ("client_certificate", "client_key")[:: 1 if entry.get("client_certificate") else -1]
+            yield (*path, present), f"needs {missing}: a client certificate and its key are two PEM files"
             continue
         try:
             build_network({}, {key: entry[key] for key in _FILE_KEYS if entry.get(key)}, folder)

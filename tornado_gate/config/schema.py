@@ -365,6 +365,7 @@ class AccountsSchema(Schema):
 
 class LedgerSchema(Schema):
     keep_days = Integer(least=1, most=36_500)
+    whole_months = Boolean()
     keep_totals_days = Integer(least=1, most=36_500)
     spool_bytes = Integer(least=1024 * 1024)
     bodies = Boolean()

@@ -38,10 +38,17 @@ LONGEST_SECONDS = 35.0
 _LOST_SERVER = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 """Options of libpq: a connection whose server has disappeared without closing it fails within 25 s, not within hours."""
 _WRITES = "gate_writes"
+_LOCK_TIMEOUT = "55P03"
 
 
 class DatabaseError(Exception):
     """The database cannot be used. The message names the file or the server, the cause and what to do."""
+
+
+def is_lock_timeout(error: DatabaseError) -> bool:
+    """Return whether a statement has failed because PostgreSQL's `lock_timeout` has ended its wait for a lock."""
+    cause = getattr(error.__cause__, "orig", None)
+    return getattr(cause, "sqlstate", "") == _LOCK_TIMEOUT
 
 
 class Database:

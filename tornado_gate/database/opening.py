@@ -7,7 +7,9 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sqlalchemy
 from sqlalchemy import Index, text
@@ -22,8 +24,11 @@ from tornado_gate.database import (  # noqa: F401  their tables belong to METADA
     task_tables,
 )
 from tornado_gate.database.engine import Database, DatabaseError
-from tornado_gate.database.usage_tables import usage
+from tornado_gate.database.usage_tables import OTHER_ROWS, usage
 from tornado_gate.storage.private import KEY_FILE, open_private
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 FOLDER = Path(__file__).parent / "migrations"
 LOCK_FILE = "gate.db.lock"
@@ -124,15 +129,18 @@ def _list_statements(dialect: str) -> tuple[str, ...]:
     """Return the statements that create all tables and indexes in an empty database."""
     kind: Dialect = registry.load(dialect)()
     tables = usage.metadata.sorted_tables
+    partitions: tuple[str, ...] = ()
     if dialect != "sqlite":
         _make_partial(dialect, [index for table in tables for index in table.indexes])
+        usage.dialect_options[dialect]["partition_by"] = "RANGE (id)"
+        partitions = (f"CREATE TABLE {OTHER_ROWS} PARTITION OF usage DEFAULT",)
     elements: list[ExecutableDDLElement] = [CreateTable(table) for table in tables]
     elements += [
         CreateIndex(index)
         for table in tables
         for index in sorted(table.indexes, key=lambda candidate: str(candidate.name))
     ]
-    return (_VERSION_TABLE, *(str(element.compile(dialect=kind)) for element in elements))
+    return (_VERSION_TABLE, *(str(element.compile(dialect=kind)) for element in elements), *partitions)
 
 
 def _make_partial(dialect: str, indexes: Iterable[Index]) -> None:
@@ -151,15 +159,34 @@ _VERSION_TABLE = (
 
 
 def upgrade(database: Database) -> None:
-    """Apply the migrations that a database of an older version lacks, or all to an empty one."""
-    from alembic import command  # imported only for an upgrade, because it takes 0.1 s
-    from alembic.config import Config
+    """Apply the migrations that a database of an older version lacks, or all to an empty one.
+
+    They have one transaction. A migration that may not lock its table for long has a function `prepare(database)` too.
+    It runs before, when all earlier migrations are applied, and has its own transactions. A process may be killed at
+    any time, so `prepare` continues what an earlier one has begun.
+    """
+    from alembic.config import Config  # imported only for an upgrade, because it takes 0.1 s
+    from alembic.script import ScriptDirectory
 
     config = Config()
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    script = ScriptDirectory.from_config(config)
+    revisions = list_revisions()
+    current = _read_revision(database, revisions)
+    for earlier, revision in pairwise(("", *revisions)):
+        prepare = getattr(script.get_revision(revision).module, "prepare", None)
+        if revision > current and prepare is not None:
+            _apply_migrations(database, config, earlier)
+            prepare(database)
+    _apply_migrations(database, config, "head")
+
+
+def _apply_migrations(database: Database, config: Config, revision: str) -> None:
+    from alembic import command
+
     with database.write() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
         if database.is_file:
             _mark_file(connection)
 
@@ -181,6 +208,8 @@ def _hold_lock(database: Database) -> Iterator[None]:
             os.close(file)
         return
     with database.read() as connection:
+        # The migration of many rows takes longer than a statement may. A session's lock outlives the transaction.
+        connection.execute(text("SET LOCAL statement_timeout = 0"))
         connection.execute(text("SELECT pg_advisory_lock(:number)"), {"number": _ADVISORY_LOCK})
         connection.commit()
         try:

@@ -46,6 +46,9 @@ Each column and each index has a cost for every request. Values that no report s
 `details`.
 """
 
+OTHER_ROWS: Final = "usage_other"
+"""In PostgreSQL, `usage` has a partition for each month (`ledger/partitions.py`), and this one for all other rows."""
+
 ERROR_OUTCOMES: Final = ("broken", "refused", "failed")
 
 Index("ix_usage_request_id", usage.c.request_id)

@@ -24,7 +24,19 @@ from tornado_gate.guards.review_threads import ReviewThreads
 from tornado_gate.guards.text_views import TextView, view_request
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, ReviewHangs, ReviewTimeout, Side
 from tornado_gate.telemetry.metrics import Metrics
-from tornado_gate.types import Block, Call, Decision, GuardedText, Replace, Request, Route, Span, Upload, WireRequest
+from tornado_gate.types import (
+    Block,
+    Call,
+    Caller,
+    Decision,
+    GuardedText,
+    Replace,
+    Request,
+    Route,
+    Span,
+    Upload,
+    WireRequest,
+)
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.value import replace
 
@@ -51,6 +63,12 @@ class Guards:
     def __init__(self, lanes: Iterable[GuardLane] = ()) -> None:
         self.lanes = tuple(lanes)
         self._unseen: set[tuple[str, str]] = set()
+
+    def identify_key(self, caller: Caller) -> tuple[str, ...]:
+        """Return what the selection of guards depends on in a caller; () if no guard covers only some keys."""
+        if any(lane.scope.options.keys for lane in self.lanes):
+            return caller.id, caller.team, caller.name
+        return ()
 
     def select(self, call: Call, operations: Iterable[str]) -> tuple[GuardLane, ...]:
         """Return the guards that cover a call, which one of `operations` may serve. An unknown model is covered."""

@@ -70,9 +70,9 @@ class LargeResponseReader:
         """Give `size` bytes back; without it all. What is no longer held is not given back again."""
         if not self._held:
             return
-        given = self._held if size is None else min(size, self._held)
-        self._held -= given
-        self._responses.release(self._account, given)
+        released = self._held if size is None else min(size, self._held)
+        self._held -= released
+        self._responses.release(self._account, released)
 
     def load_json(self, raw: bytes, provider: str) -> Any:
         """Parse a large body in pieces. Raises UpstreamError."""

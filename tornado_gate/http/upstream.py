@@ -347,11 +347,14 @@ def connection_error(provider: str, error: Exception, *, answered: bool = False)
     """Return the error for a failed exchange. `answered`: the head of the response had arrived."""
     if isinstance(error, ConnectTimeout):
         return upstream_errors.not_connected_in_time(provider)
-    log.warning("upstream '%s' failed: %s: %s", provider, type(error).__name__, error)
+    advice = upstream_errors.find_tls_advice(error)
+    log.warning("upstream '%s' failed: %s: %s%s", provider, type(error).__name__, error, advice and f". {advice}")
     if isinstance(error, ResponseTooLarge):
         return upstream_errors.answer_too_large(provider, error.most, error.key)
     if isinstance(error, CompressionTooHigh):
         return upstream_errors.compression_too_high(provider)
+    if advice and not answered:
+        return upstream_errors.unreachable(provider, advice)
     if isinstance(error, ConnectError):
         return upstream_errors.unreachable(provider)
     if isinstance(error, ConnectionBroken) or answered:

@@ -53,6 +53,13 @@ MOST_TEXT: Final = 2000
 MOST_RETRY_SECONDS: Final = 86_400
 """The longest wait that is sent to a caller."""
 
+_REFUSED_CERTIFICATE: Final = (
+    *("ALERT_CERTIFICATE_REQUIRED", "ALERT_UNKNOWN_CA", "ALERT_BAD_CERTIFICATE", "ALERT_CERTIFICATE_UNKNOWN"),
+    *("ALERT_CERTIFICATE_EXPIRED", "ALERT_CERTIFICATE_REVOKED", "ALERT_UNSUPPORTED_CERTIFICATE"),
+    *("ALERT_HANDSHAKE_FAILURE", "ALERT_ACCESS_DENIED"),
+)
+"""OpenSSL's names of the alerts by which a server refuses a certificate, or demands one. RFC 8446, section 6."""
+
 _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]*)?")
 
 MOST_REASON: Final = 100
@@ -181,11 +188,22 @@ def key_refused(provider: str = "") -> UpstreamKeyRefused:
     )
 
 
-def unreachable(provider: str) -> UpstreamUnreachable:
+def unreachable(provider: str, advice: str = "Check its base_url.") -> UpstreamUnreachable:
     """Return the error for a failed connection: unknown host, refused, TLS error."""
-    return UpstreamUnreachable(
-        f"{describe_provider(provider)} could not be reached. Try again later.", advice="Check its base_url."
-    )
+    return UpstreamUnreachable(f"{describe_provider(provider)} could not be reached. Try again later.", advice=advice)
+
+
+def find_tls_advice(error: Exception) -> str:
+    """Return what to change if two sides do not trust each other's certificates, "" for another fault.
+
+    With TLS 1.3 a server refuses a certificate after the handshake, when the request has already been sent.
+    """
+    text = str(error)
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return "Its certificate is of an unknown authority or has another name: check ca_file and base_url."
+    if any(alert in text for alert in _REFUSED_CERTIFICATE):
+        return "It demands a certificate of the gateway, or refuses it: check client_certificate and client_key."
+    return ""
 
 
 def not_connected_in_time(provider: str) -> UpstreamConnectTimeout:

@@ -93,6 +93,7 @@ class Ledger:
         self._wanted = self._done = 0
         self._thread: threading.Thread | None = None
         self._lost_since: float | None = None
+        self._is_loss_reported = False
         self._retry_at = 0.0
         self._has_dropped = False
         self._taken: list[tuple[StoredRow, bool]] = []
@@ -296,11 +297,16 @@ class Ledger:
             self._count_dropped(len(rows))
 
     def _note_loss(self, error: DatabaseError) -> None:
+        """Spool rows from now on. A slow answer is reported only if the database has still not answered after RETRY_SECONDS."""
+        now = time.monotonic()
         if self._lost_since is None:
-            self._lost_since = time.monotonic()
-            level = logging.WARNING if isinstance(error, DatabaseHangs) else logging.ERROR
+            self._lost_since = now
+        hangs = isinstance(error, DatabaseHangs)
+        if not self._is_loss_reported and not (hangs and now < self._lost_since + RETRY_SECONDS):
+            self._is_loss_reported = True
+            level = logging.WARNING if hangs else logging.ERROR
             log.log(level, "the usage ledger cannot be written; rows are kept in the data directory: %s", error)
-        self._retry_at = time.monotonic() + RETRY_SECONDS
+        self._retry_at = now + RETRY_SECONDS
 
     def _count_dropped(self, number: int) -> None:
         if not number:
@@ -334,8 +340,10 @@ class Ledger:
             log.error("the spool of the usage ledger cannot be read, will retry: %s", error)
             return
         if self._lost_since is not None and self._is_back():
-            log.warning("the usage ledger can be written again")
+            if self._is_loss_reported:
+                log.warning("the usage ledger can be written again")
             self._lost_since = None
+            self._is_loss_reported = False
             self._has_dropped = False
         self._write_kept()
 

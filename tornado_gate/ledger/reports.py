@@ -43,6 +43,10 @@ GROUPS: Final = ("key", "user", "team", "model", "provider", "operation", "statu
 
 MOST_END_USERS: Final = 50_000
 """The groups of a report by end user, which callers name."""
+MOST_ROWS: Final = 5_000_000
+"""The rows that a report by end user reads, in about 14 s. It has no totals, because callers may name a new end user in each
+request.
+"""
 
 _FILTERS = ("user", "team", "key", "model", "provider", "tag", "status")
 _SECONDS = {"day": DAY, "hour": HOUR}
@@ -76,7 +80,10 @@ class Reports:
             raise ValueError("'end_user' and 'tag' cannot be combined")
         sums: dict[tuple[Any, ...], list[Any]] = {}
         with self._database.read() as connection:
-            for part in self._plan_query(connection, query):
+            parts = self._plan_query(connection, query)
+            if query.names_end_users:
+                _check_number_of_rows(connection, query, parts)
+            for part in parts:
                 selected = _select_sums(query, part, connection.dialect.name)
                 _add_sums(sums, connection.execute(selected), len(query.group_by))
                 if query.names_end_users and len(sums) > MOST_END_USERS:
@@ -113,6 +120,25 @@ class Reports:
             if rows:
                 return [parse_request(row) for row in rows]
         return []
+
+
+def _check_number_of_rows(connection: Connection, query: UsageQuery, parts: Sequence[_Part]) -> None:
+    """Raise ValueError if a report by end user would read more than MOST_ROWS rows. Totals tell their number.
+
+    Only filters with an index count, because the others spare no row.
+    """
+    if not parts:
+        return
+    indexed = {"group_by": ("operation",), **{name: getattr(query, name) for name in ("user", "team", "key", "model")}}
+    count = UsageQuery(start=query.start, end=query.end, **indexed, keys=query.keys, users=query.users)
+    hours = plan_parts(parts[0].start, parts[-1].end, float("inf"), time.time(), hourly=False)
+    selected = (_select_sums(count, part, connection.dialect.name) for part in hours)
+    number = sum(int(row.sum_requests) for each in selected for row in connection.execute(each))
+    if number > MOST_ROWS:
+        raise ValueError(
+            f"sums by end user are read from the rows of requests: here {number}, and at most {MOST_ROWS} are possible; "
+            "narrow the report by time, or to a key, user, team or model"
+        )
 
 
 def plan_parts(start: float, end: float, rows_since: float, now: float, *, hourly: bool) -> list[_Part]:

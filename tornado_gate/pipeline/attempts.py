@@ -66,7 +66,7 @@ async def try_targets(
         targets: Sequence[Candidate] = select_candidates(health, table, call, operations, needs)
         candidates = Candidates(health, table, call.caller.account, targets, needs)
     else:
-        targets, candidates = others.targets, others.candidates
+        targets, candidates, needs = others.targets, others.candidates, others.needs
     is_bounded = gate.admission.is_active or call.caller.bounds
     try:
         # No variable has the iterator, so that it ends with the loop: until then it counts a retry.
@@ -81,7 +81,10 @@ async def try_targets(
                 candidates.failure = candidates.failure or refusal
                 continue
             attempt = _begin_attempt(gate, call, target, provider, operations)
-            load = _begin_load(table.loads, attempt) if target.model in table.measured else None
+            load = None
+            if target.model in table.measured:
+                load, end_load = begin_load(table.loads, target)
+                attempt.closing.callback(end_load)
             try:
                 if provider.entry.concurrency is not None:
                     queue = gate.target_queues.find_queue(target.provider)
@@ -134,12 +137,11 @@ def note_begun(health: TargetHealth, attempt: Call, load: MeasuredAttempt | None
         note_place(health, needs.session, attempt.target)
 
 
-def _begin_load(loads: TargetLoads, attempt: Call) -> MeasuredAttempt:
-    """Count the attempt at its target until it fails or its response ends."""
-    load = loads.find_load(attempt.target)
+def begin_load(loads: TargetLoads, target: Target) -> tuple[MeasuredAttempt, Callable[[], None]]:
+    """Count an attempt at its target. Call the returned function once, when the attempt fails or its response ends."""
+    load = loads.find_load(target)
     load.begin()
-    attempt.closing.callback(load.end)
-    return MeasuredAttempt(load)
+    return MeasuredAttempt(load), load.end
 
 
 def make_deadlines(

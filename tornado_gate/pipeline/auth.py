@@ -37,24 +37,24 @@ HOW_TO_SEND_KEY = (
 
 def find_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> str:
     """Return the key in a request; `headers` are lower-case. Raises AuthenticationFailed for no key or two different keys."""
-    found = {key.strip() for key in keys_in_query} if keys_in_query else set()
+    keys = {key.strip() for key in keys_in_query} if keys_in_query else set()
     if "authorization" in headers:
         scheme, _, token = headers["authorization"].strip().partition(" ")
         if scheme.lower() == "bearer":
-            found.add(token.strip())
+            keys.add(token.strip())
     for name in _PLAIN_KEY_HEADERS:
         if name in headers:
-            found.add(headers[name].strip())
+            keys.add(headers[name].strip())
     if PROTOCOL_HEADER in headers:
-        found.update(find_keys_in_protocols(headers[PROTOCOL_HEADER]))
-    found.discard("")
-    if not found:
+        keys.update(find_keys_in_protocols(headers[PROTOCOL_HEADER]))
+    keys.discard("")
+    if not keys:
         raise AuthenticationFailed(f"No API key was given. {HOW_TO_SEND_KEY}", code="missing_api_key")
-    if len(found) > 1:
+    if len(keys) > 1:
         raise AuthenticationFailed(
             "The request contains two different API keys. Send only one.", code="ambiguous_api_key"
         )
-    key = found.pop()
+    key = keys.pop()
     if len(key) > MAX_KEY_LENGTH:
         raise unknown_key_error()
     return key
@@ -72,7 +72,7 @@ def has_key(headers: Mapping[str, str], keys_in_query: Iterable[str] = ()) -> bo
 def find_keys_in_protocols(protocols: str) -> list[str]:
     """Return the keys in the subprotocols of a WebSocket handshake, a comma-separated list."""
     names = [name.strip() for name in protocols.split(",")]
-    return [name[found.end() :] for name in names if (found := _KEY_PROTOCOL.match(name))]
+    return [name[match.end() :] for name in names if (match := _KEY_PROTOCOL.match(name))]
 
 
 def is_key_protocol(name: str) -> bool:
@@ -131,8 +131,8 @@ def check_metrics_access(authorization: str, *, token: str, is_local: bool) -> N
     With a `token`, the header `Authorization: Bearer TOKEN` is required. Raises AuthenticationFailed, or NotFound without one.
     """
     if token:
-        scheme, _, given = authorization.strip().partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+        scheme, _, sent_token = authorization.strip().partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(sent_token.strip().encode(), token.encode()):
             message = "/metrics requires the token in server.metrics_token. Send it as 'Authorization: Bearer TOKEN'."
             raise AuthenticationFailed(message, code="invalid_metrics_token")
     elif not is_local:

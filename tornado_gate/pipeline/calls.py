@@ -33,6 +33,8 @@ class PlannedTarget(Protocol):
     def pool(self) -> Pool: ...
     @property
     def operation(self) -> str: ...
+    @property
+    def failover(self) -> bool | None: ...
 
 
 class PlannedCaller(Protocol):
@@ -142,6 +144,7 @@ class Calls:
             files=services.files,
             facts=plan.facts,
             key_digest=caller.key_digest,
+            failover=plan.failover,
             started=started,
         )
 

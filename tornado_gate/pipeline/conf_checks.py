@@ -72,11 +72,11 @@ class NameChecks:
 
     def _find_unsupported_operations(self) -> Iterator[Fault]:
         for name, model in self._config.models.items():
-            wanted = model.operations or frozenset()
-            if not wanted or any(target.provider not in self._capabilities for target in model.targets):
+            operations = model.operations or frozenset()
+            if not operations or any(target.provider not in self._capabilities for target in model.targets):
                 continue
             offered = self._list_offered_operations(name, model)
-            for operation in sorted(wanted - offered):
+            for operation in sorted(operations - offered):
                 able = ", ".join(sorted(offered)) or "nothing"
                 fault = f"no target of this model supports '{operation}'; supported: {able}"
                 missing = self._find_missing(name, model, operation)

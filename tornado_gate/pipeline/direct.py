@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from tornado_gate.admission.estimates import begin_charge
-from tornado_gate.errors import GateError
+from tornado_gate.errors import GateError, UpstreamTimeout
 from tornado_gate.http import upstream
 from tornado_gate.http.client.response import HttpResponse
 from tornado_gate.pipeline import metering, pipeline, whole_answers
@@ -32,6 +32,7 @@ from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS
+from tornado_gate.targets.loads import MeasuredAttempt
 from tornado_gate.types import (
     NO_TARGET,
     BufferedBody,
@@ -50,17 +51,21 @@ from tornado_gate.types.call import LazyExitStack
 
 def may_begin(gate: Gate, plan: Plan, call: Call, wire: WireRequest) -> bool:
     """Return whether the plan has all steps of a request. This depends on its body and the health of the target."""
-    health, target = gate.health, plan.target
-    route, raw = wire.route, wire.raw
-    if health.keys.suspensions or not health.circuits.is_clear(target):
+    health, raw = gate.health, wire.raw
+    if health.keys.suspensions or not health.circuits.is_clear(plan.target):
         return False
     if plan.operation == "chat" and b"=" in raw and MARK in raw:
         return False
-    if plan.marks and any(mark in raw for mark in plan.marks):
+    if plan.has_conditions and not _meets_conditions(plan, raw):
         return False
-    if plan.inputs_at_once is not None and raw.count(b",") >= plan.inputs_at_once:
+    references = plan.references
+    return references is None or not references(call, wire)
+
+
+def _meets_conditions(plan: Plan, raw: bytes) -> bool:
+    if any(mark in raw for mark in plan.marks):
         return False
-    return route.references is None or not route.references(call, wire)
+    return plan.inputs_at_once is None or raw.count(b",") < plan.inputs_at_once
 
 
 class DirectAttempt:
@@ -70,7 +75,7 @@ class DirectAttempt:
     _forwarded: VerbatimRequest | Awaitable[VerbatimRequest | None] | None = None
     _request: Request | Awaitable[Request] | None = None
     _incoming: UpstreamResponse | None = None
-    _outgoing: UpstreamRequest | Awaitable[UpstreamRequest] | None = None
+    _outgoing: Any = None  # an UpstreamRequest or an awaitable of one; each `assert` takes six bytecodes
     _response: HttpResponse | None = None
     _events: AsyncIterator[StreamEvent] | None = None
     reply: Reply | None = None
@@ -80,6 +85,8 @@ class DirectAttempt:
     _begun_at: float | None = None
     _is_streamed = False
     _slot: int | None = None
+    load: MeasuredAttempt | None = None
+    needs = NO_NEEDS
     others: Others | None = None
     """The targets to try if the attempt fails."""
 
@@ -158,16 +165,15 @@ class DirectAttempt:
     def finish(self) -> Reply | None:
         """Return the reply if the response has arrived completely or has a `pump`. Return None if `run` must continue."""
         self._stop_waiting()
-        outgoing: Any = self._outgoing  # an UpstreamRequest; each `assert` takes six bytecodes
         response = self._response
         if self._failure is not None or response is None:
             return None
         try:
             if self._is_streamed and self._may_pump():
-                stream = upstream.take_stream(self.call, outgoing, response)
+                stream = upstream.take_stream(self.call, self._outgoing, response)
                 if stream is not None:
                     return self._open_stream(stream, response)
-            incoming = self._incoming = upstream.take_whole_response(self.call, outgoing, response)
+            incoming = self._incoming = upstream.take_whole_response(self.call, self._outgoing, response)
             if incoming is None:
                 return None
             reply = self._forward(incoming) if self.plan.is_verbatim else self._translate(incoming)
@@ -225,8 +231,8 @@ class DirectAttempt:
         return None
 
     def note_begun(self) -> None:
-        """Note that the first chunk of the stream was read."""
-        note_begun(self._gate.health, self.call, None, NO_NEEDS)
+        """Note that the response has begun: the first chunk of a stream was read."""
+        note_begun(self._gate.health, self.call, self.load, self.needs)
 
     def on_timer(self) -> None:
         """Handle a response that has not begun in time. The timer wheel calls this."""
@@ -247,11 +253,10 @@ class DirectAttempt:
 
     def _stop_waiting(self) -> None:
         self._on_change = None  # it refers to the handler, which refers to this object
-        response, slot = self._response, self._slot
-        if response is not None:
-            response.listener = None
-        if slot is not None:
-            self.plan.wheel.remove(slot, self)
+        if self._response is not None:
+            self._response.listener = None
+        if self._slot is not None:
+            self.plan.wheel.remove(self._slot, self)
             self._slot = None
 
     async def run(self) -> PreparedAnswer:
@@ -264,12 +269,15 @@ class DirectAttempt:
             await end_failed(self._gate.health, self.call, error)
             self._gate.admission.note_failure(self.call, error)
             others, has_begun = self.others, self.pump is not None and self.pump.begun
+            self.others = None  # it has an iterator that counts a retry until it ends
             if others is None or has_begun or not isinstance(error, GateError) or not error.retryable:
                 raise
+            if self.load is not None and isinstance(error, UpstreamTimeout):
+                self.load.note_latency(self.call.progress.is_streamed)
             others.candidates.failure = error
         else:
             if self.pump is None or not self.pump.begun:
-                note_begun(self._gate.health, answer.call, None, NO_NEEDS)
+                note_begun(self._gate.health, answer.call, self.load, self.needs)
             return answer
         return await pipeline.answer_elsewhere(self._gate, self.call, self._wire, self.plan.wire_format, others)
 

@@ -116,10 +116,10 @@ def _find_first(
 ) -> _Choice | None:
     """Return the target that a request tries first, None if every circuit is open and another request probes."""
     candidates = Candidates(gate.health, snapshot.targets, call.caller.account, targets, needs)
-    found, is_last_resort = candidates.peek(), False
-    if found is None:
-        found, is_last_resort = candidates.find_last_resort(), True
-    return None if found is None else _Choice(*found, is_last_resort)
+    candidate, is_last_resort = candidates.peek(), False
+    if candidate is None:
+        candidate, is_last_resort = candidates.find_last_resort(), True
+    return None if candidate is None else _Choice(*candidate, is_last_resort)
 
 
 def _describe_refusal(refusal: RateLimited | None) -> dict[str, Any]:
@@ -217,13 +217,13 @@ async def explain_choice(gate: Gate, snapshot: Snapshot, call: Call) -> dict[str
 def _describe_choice(
     gate: Gate, snapshot: Snapshot, call: Call, targets: tuple[Target, ...], why: str
 ) -> dict[str, Any]:
-    found = snapshot.targets.models.find_model(call.model)
+    model = snapshot.targets.models.find_model(call.model)
     return {
         "operation": call.operation,
         "format": call.format,
         "model": call.model,
         "entry": targets[0].model,
-        "strategy": found.entry.strategy if found is not None else "weighted",
+        "strategy": model.entry.strategy if model is not None else "weighted",
         "targets": [_describe_target(gate, snapshot, call, candidate) for candidate in targets],
         "why": why,
     }

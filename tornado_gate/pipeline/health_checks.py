@@ -28,6 +28,7 @@ from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.storage.private import make_folder, open_private
 from tornado_gate.streams.deadlines import Deadlines
+from tornado_gate.streams.fair_timeouts import limit_running_time
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.types import Call, Caller, ChatRequest, Message, Text, UpstreamRequest
 from tornado_gate.types.call import LazyExitStack
@@ -120,10 +121,10 @@ class HealthChecks:
 
     def _read(self) -> list[str]:
         try:
-            found = orjson.loads((self._folder / "down.json").read_bytes())
+            names = orjson.loads((self._folder / "down.json").read_bytes())
         except (FileNotFoundError, orjson.JSONDecodeError):
             return []
-        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
     def _write(self, text: bytes) -> None:
         path = self._folder / "down.json"
@@ -150,7 +151,7 @@ class HealthChecks:
         provider = snapshot.targets.providers[name]
         try:
             with self._gate.requests.hold_in_background(snapshot):
-                async with asyncio.timeout(rules.timeout):
+                async with limit_running_time(rules.timeout):
                     await check_provider(self._gate, snapshot, provider, rules)
         except (UpstreamKeyRefused, UpstreamRateLimited):
             state.note(True, rules)

@@ -29,10 +29,10 @@ async def inline_own_links(call: Call, request: Request) -> Request:
 
 async def _inline_message(fetcher: UrlFetcher, request: ChatRequest, number: int, message: Message) -> Message:
     parts: list[Part] = []
-    for place, part in enumerate(message.parts):
+    for index, part in enumerate(message.parts):
         fetched = None
         if isinstance(part, Image) and isinstance(part.source, Link):
-            param = request.path(number, place)
+            param = request.path(number, index)
             fetched = await fetcher.read_own(part.source.url, kinds=("image/",), param=param)
         if fetched is None:
             parts.append(part)

@@ -78,7 +78,7 @@ class PreparedAnswer(Value, frozen=True):
 async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:
     """Answer one request for a model.
 
-    Step 1 finds the model, step 2 tries its targets, and steps 3 to 6 run at a target (`_try_target`).
+    Step 1 finds the model, step 2 tries its targets, and steps 3 to 6 run at a target (`try_target`).
 
     Raises GateError, which the handler renders as the error body of the caller's format.
     """
@@ -94,7 +94,7 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     estimate = None
     if (gate.admission.is_active or caller.bounds) and gate.admission.needs_estimate(call):
         estimate = await estimate_usage(gate, call, operations, once)
-    return await try_targets(gate, snapshot, call, operations, partial(_try_target, gate, once), needs, estimate)
+    return await try_targets(gate, snapshot, call, operations, partial(try_target, gate, once), needs, estimate)
 
 
 async def answer_elsewhere(
@@ -102,7 +102,7 @@ async def answer_elsewhere(
 ) -> PreparedAnswer:
     """Answer a request like `answer`, after its first target has failed."""
     once = RequestCache(wire, wire_format, gate)
-    ask = partial(_try_target, gate, once)
+    ask = partial(try_target, gate, once)
     return await try_targets(gate, others.snapshot, call, others.operations, ask, others=others)
 
 
@@ -151,7 +151,7 @@ async def estimate_usage(gate: Gate, call: Call, operations: tuple[Operation, ..
     return estimate_request(operations[0], once.wire.route, once.wire.json, prompt)
 
 
-async def _try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
+async def try_target(gate: Gate, once: RequestCache, call: Call, provider: ConfiguredProvider) -> PreparedAnswer:
     """Run steps 3 to 6 at one target, in one of the two lanes, until the first chunk of the reply is read."""
     begin_charge(call, once.wire, once.prompt_tokens)
     verbatim = await prepare_verbatim_request(call, provider, once)
@@ -223,8 +223,8 @@ async def prepare_verbatim_request(
         return None
     if used.signatures and await _has_foreign_signatures(call, once):
         return None
-    given = once.invoke_hook(wire_format, wire_format.invoke_forward_request, call, wire)
-    return given if given is None or isinstance(given, VerbatimRequest) else await given
+    result = once.invoke_hook(wire_format, wire_format.invoke_forward_request, call, wire)
+    return result if result is None or isinstance(result, VerbatimRequest) else await result
 
 
 async def _has_foreign_signatures(call: Call, once: RequestCache) -> bool:

@@ -1,16 +1,18 @@
 """Plans for all requests of a route for one model, computed once for each configuration and scope of keys.
 
 A plan lists the steps of a request. A feature that is off, or does not concern the key and the model, has no cost. A model with
-several targets or keys has a plan for each, and a `TargetChoice`. Requests without a plan run all steps of `pipeline.answer`:
-their model has retries, or a guard, a wrapper or a limit must wait. Plans are dropped with their snapshot. They depend on the
-permissions of a key, not on the key.
+several targets or keys has a plan for each, and a `TargetChoice`. So has a model whose targets are chosen by measurement or by
+conversation, or whose attempts may be repeated or wait for a slot. Requests without a plan run all steps of `pipeline.answer`:
+a guard covers them, or a plugin sends them itself. Plans are dropped with their snapshot. They depend on the permissions of a
+key, not on the key, unless a guard covers only some keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from tornado_gate.config.routing import Affinity
 from tornado_gate.http.server.response_head import make_header_text
 from tornado_gate.http.upstream import Pool
 from tornado_gate.pipeline import auth
@@ -19,12 +21,13 @@ from tornado_gate.pipeline.provider_pools import ProviderPools
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
-from tornado_gate.targets.candidates import Candidates
+from tornado_gate.targets.affinity import identify_session
+from tornado_gate.targets.candidates import NO_NEEDS, Candidates, Needs, select_candidates
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.health import TargetHealth
 from tornado_gate.targets.routing import ServedRoute
 from tornado_gate.targets.table import Candidate
-from tornado_gate.types import Call, Caller, Operation, Target
+from tornado_gate.types import Call, Caller, Operation, Route, Target, WireRequest
 from tornado_gate.types.value import Value, replace
 
 MAX_PLANS: Final = 10_000
@@ -42,9 +45,12 @@ class Plan(Value, frozen=True, kw_only=True):
 
     `model` is the requested name as written in conf, and `facts` are conf's facts about it. `is_verbatim`: the upstream has the
     caller's wire format. In this case `marks` are searched in the body, because a match may be another provider's signature.
-    A body with `inputs_at_once` commas may have more inputs than the upstream accepts. The response must begin within
-    `seconds`, or within `stream_seconds` if the caller requests a stream: `wheel` measures this time.
-    `response_head` are the fields of a response that name the target.
+    A body with `inputs_at_once` commas may have more inputs than the upstream accepts. `has_conditions`: a body must be
+    examined for `marks` or inputs. `references` returns the objects that a request names. `failover`: whether another target
+    may be tried, as in `Call`. `is_measured`: attempts count in the load of the target. `is_tracked`: an attempt is a
+    `ChosenAttempt`, because it has steps when its response begins or ends. The response must begin within `seconds`, or within
+    `stream_seconds` if the caller requests a stream: `wheel` measures this time. `response_head` are the fields of a response
+    that name the target and allow pages of the caller's origin to read it.
     """
 
     model: str
@@ -58,6 +64,11 @@ class Plan(Value, frozen=True, kw_only=True):
     is_verbatim: bool
     marks: tuple[bytes, ...]
     inputs_at_once: int | None
+    has_conditions: bool
+    references: Callable[[Call, WireRequest], Any] | None
+    failover: bool | None
+    is_measured: bool
+    is_tracked: bool
     seconds: float
     stream_seconds: float
     wheel: TimerWheel
@@ -65,39 +76,57 @@ class Plan(Value, frozen=True, kw_only=True):
 
 
 class Others(NamedTuple):
-    """The candidates of a request after its first one: `rest` yields them."""
+    """The candidates of a request after its first one: `rest` yields them. `needs` are the request's."""
 
     snapshot: Snapshot
     operations: tuple[Operation, ...]
     targets: Sequence[Candidate]
     candidates: Candidates
     rest: Iterator[Candidate]
+    needs: Needs
 
 
 class TargetChoice(Value, frozen=True, kw_only=True):
-    """The plans for a model with several targets or keys. `question` is a call for the model."""
+    """The plans for a model whose targets or keys are chosen for each request, or whose attempts are measured or repeated.
+
+    `question` is a call for the model. With `affinity` the requests of a conversation have their own order of targets.
+    """
 
     snapshot: Snapshot
     question: Call
+    route: Route
+    affinity: Affinity | None
     operations: tuple[Operation, ...]
     plans: Mapping[tuple[str, ...], Plan]
 
-    def choose(self, health: TargetHealth, account: str) -> tuple[Plan, Others] | None:
+    def choose(
+        self, health: TargetHealth, account: str, headers: Mapping[str, str], body: Mapping[str, Any], body_bytes: int
+    ) -> tuple[Plan, Others] | None:
         """Choose the first target of a request. Return its plan and the other candidates.
 
         Return None if something is known against a target or a key: then its circuit may need a probe.
         Raises the errors of `TargetTable.select_targets`.
         """
         table = self.snapshot.targets
-        targets = table.select_targets(self.question, self.operations)
-        is_clear = health.circuits.is_clear
-        if health.keys.suspensions or not all(is_clear(target) for target, _ in targets):
+        needs = NO_NEEDS
+        if self.affinity is not None:
+            model = self.question.model
+            session = identify_session(self.affinity, model, account, headers, self.route, body, body_bytes)
+            if session is not None:
+                needs = Needs(session)
+        if needs is NO_NEEDS:
+            targets = table.select_targets(self.question, self.operations)
+        else:
+            targets = select_candidates(health, table, self.question, self.operations, needs)
+        if health.keys.suspensions or not health.circuits.are_clear(targets):
             return None
-        candidates = Candidates(health, table, account, targets)
+        candidates = Candidates(health, table, account, targets, needs)
         rest = iter(candidates)
         target, _ = next(rest)
         plan = self.plans.get(_name_target(target))
-        return None if plan is None else (plan, Others(self.snapshot, self.operations, targets, candidates, rest))
+        if plan is None:
+            return None
+        return plan, Others(self.snapshot, self.operations, targets, candidates, rest, needs)
 
 
 def _name_target(target: Target) -> tuple[str, ...]:
@@ -126,10 +155,16 @@ class Plans:
         self._scopes.clear()
         self._count = 0
 
-    def find_scope(self, served: ServedRoute, caller: Caller) -> Scope:
-        """Return a route's plans by requested model name, for keys with the permissions of `caller`."""
+    def find_scope(
+        self, served: ServedRoute, caller: Caller, more_fields: str = "", guarded_key: tuple[str, ...] = ()
+    ) -> Scope:
+        """Return a route's plans by requested model name, for keys with the permissions of `caller`.
+
+        `more_fields` are further lines of their responses' heads: those of CORS. `guarded_key` is the result of
+        `Guards.identify_key`.
+        """
         route = served.route
-        key = (served.format, route.method, route.path, caller.models, caller.operations)
+        key = (served.format, route.method, route.path, caller.models, caller.operations, more_fields, guarded_key)
         scope = self._scopes.get(key)
         if scope is None:
             if len(self._scopes) >= MAX_PLANS:
@@ -138,13 +173,15 @@ class Plans:
         return scope
 
     def add(
-        self, scope: Scope, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str
+        self, scope: Scope, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str, more_fields: str = ""
     ) -> Plan | TargetChoice | None:
         """Make the plan for the requested name `model`, and keep it in `scope`. Return None if its requests have no plan.
 
+        `scope` is the result of `find_scope` with the same `caller` and `more_fields`.
+
         Raises the errors of `TargetTable.select_targets`.
         """
-        plan = make_plan(self._pools, snapshot, served, caller, model)
+        plan = make_plan(self._pools, snapshot, served, caller, model, more_fields)
         count = len(plan.plans) if isinstance(plan, TargetChoice) else 1
         if self._count + count > MAX_PLANS:
             self.clear()
@@ -156,28 +193,41 @@ class Plans:
 
 
 def make_plan(
-    pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str
+    pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str, more_fields: str = ""
 ) -> Plan | TargetChoice | None:
     """Return the plan of requests for `model`, or None. Raises the errors of `TargetTable.select_targets`."""
     route, table = served.route, snapshot.targets
-    if snapshot.guards.lanes or table.has_affinity or route.operation in _OTHER_STEPS:
+    if route.operation in _OTHER_STEPS:
+        return None
+    question = make_question("", route.operation, served.format, model, caller)
+    if snapshot.guards.lanes and snapshot.guards.select(question, route.operations):
         return None
     operations = auth.filter_operations(caller, route.operations)
-    question = table.for_model(make_question("", route.operation, served.format, "", caller), model)
-    if question.failover is False:
-        return None
+    question = table.for_model(question, model)
+    match = table.models.find_model(question.model)
+    affinity = match.entry.affinity if match is not None else None
     targets = table.select_targets(question, operations)
-    has_choice = len(targets) != 1 or table.has_choice(question.model, operations) or bool(targets[0][1].keys)
+    has_choice = (
+        affinity is not None
+        or len(targets) != 1
+        or table.has_choice(question.model, operations)
+        or _has_more_steps(snapshot, *targets[0])
+    )
     plans = {}
     for target, provider in targets:
         plan = _make_target_plan(pools, snapshot, served, question, operations, target, provider, has_choice)
         if plan is None:
             return None
+        if affinity is not None or more_fields:
+            is_tracked = plan.is_tracked or affinity is not None
+            plan = replace(plan, is_tracked=is_tracked, response_head=plan.response_head + more_fields)
         for with_key in [key.apply(target) for key in provider.keys] or [target]:
             plans[_name_target(with_key)] = plan if with_key is target else replace(plan, target=with_key)
     if not has_choice:
         return plan
-    return TargetChoice(snapshot=snapshot, question=question, operations=operations, plans=plans)
+    return TargetChoice(
+        snapshot=snapshot, question=question, route=route, affinity=affinity, operations=operations, plans=plans
+    )
 
 
 def _make_target_plan(
@@ -192,12 +242,13 @@ def _make_target_plan(
 ) -> Plan | None:
     """Return the plan of requests at one target. With a choice, a signature in a body selects the target that issued it."""
     route, lane, wire_format = served.route, provider.lane, snapshot.formats[served.format]
-    if lane is None or _may_wait(snapshot, target, provider):
-        return None
-    if not lane.leaves_sending_to_core(provider.capabilities):
+    if lane is None or not lane.leaves_sending_to_core(provider.capabilities):
         return None
     operation = target.first_supported_operation(operations)
     used, timeouts = provider.capabilities, target.timeouts
+    marks = route.signature_marks if used.signatures or has_choice else ()
+    inputs_at_once = used.inputs_at_once if operation == "embeddings" else None
+    is_measured = target.model in snapshot.targets.measured
     begins = timeouts.total if operation in SLOW_START_OPERATIONS else timeouts.first_event
     whole = begins if operation in SLOW_START_OPERATIONS or timeouts.whole is None else timeouts.whole
     return Plan(
@@ -210,8 +261,13 @@ def _make_target_plan(
         pool=pools.get_pool(provider),
         operation=operation,
         is_verbatim=(wire_format.forwards and route.wire_format in used.speaks and operation == route.operation),
-        marks=route.signature_marks if used.signatures or has_choice else (),
-        inputs_at_once=used.inputs_at_once if operation == "embeddings" else None,
+        marks=marks,
+        inputs_at_once=inputs_at_once,
+        has_conditions=bool(marks) or inputs_at_once is not None,
+        references=route.references,
+        failover=question.failover,
+        is_measured=is_measured,
+        is_tracked=has_choice and (is_measured or provider.entry.concurrency is not None or question.failover is False),
         seconds=min(whole, timeouts.total),
         stream_seconds=min(begins, timeouts.total),
         wheel=get_wheel(),
@@ -221,7 +277,6 @@ def _make_target_plan(
     )
 
 
-def _may_wait(snapshot: Snapshot, target: Target, provider: ConfiguredProvider) -> bool:
-    """Return whether a request may wait for a place or a pause, or its target is chosen by measurement."""
-    table = snapshot.targets
-    return provider.entry.concurrency is not None or target.model in table.retries or target.model in table.measured
+def _has_more_steps(snapshot: Snapshot, target: Target, provider: ConfiguredProvider) -> bool:
+    """Return whether attempts at the only target of a model have steps of a `TargetChoice`."""
+    return bool(provider.keys) or provider.entry.concurrency is not None or target.model in snapshot.targets.measured

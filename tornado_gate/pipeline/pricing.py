@@ -39,11 +39,11 @@ def find_price_provider(config: Config, base_url: str) -> str:
 
 
 def _get_priced_provider(provider: ConfiguredProvider) -> PricedProvider:
-    entry, found = provider.entry, provider.capabilities
-    if found.costs_nothing or entry.price_provider == "":
+    entry, capabilities = provider.entry, provider.capabilities
+    if capabilities.costs_nothing or entry.price_provider == "":
         return PricedProvider(name=entry.name)
-    base_url = entry.base_url if found.base_url is None else found.base_url
-    name = entry.price_provider or found.price_provider
+    base_url = entry.base_url if capabilities.base_url is None else capabilities.base_url
+    name = entry.price_provider or capabilities.price_provider
     return PricedProvider(name=entry.name, price_provider=name, base_url=base_url)
 
 

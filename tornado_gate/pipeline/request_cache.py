@@ -12,7 +12,8 @@ from tornado_gate.codec.byte_search import contains_any, contains_quickly
 from tornado_gate.guards.tool_texts import check_tool_texts
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.own_links import MARK, RARE_BYTE
-from tornado_gate.plugins.lanes import FormatLane, Lane
+from tornado_gate.plugins.hook_calls import Lane
+from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.types import NO_TARGET, Call, Request, WireRequest
 
 Given = TypeVar("Given")
@@ -70,8 +71,8 @@ class RequestCache:
         self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
     ) -> Result:
         """Return the result of a hook. `invoke`, a method of a lane, calls it: for a large body in the thread."""
-        given: Any = self._run_in_thread(invoke, call, value) if self.is_large else invoke(call, value)
-        result: Result = (await given) if inspect.iscoroutine(given) else given
+        returned: Any = self._run_in_thread(invoke, call, value) if self.is_large else invoke(call, value)
+        result: Result = (await returned) if inspect.iscoroutine(returned) else returned
         return result
 
     def invoke_hook(
@@ -88,6 +89,6 @@ class RequestCache:
     async def _run_in_thread(
         self, invoke: Callable[[Call, Given], Result | Awaitable[Result]], call: Call, value: Given
     ) -> Result:
-        given: Any = await self._gate.worker.run(call.caller.account, invoke, call, value)
-        result: Result = (await given) if inspect.iscoroutine(given) else given
+        returned: Any = await self._gate.worker.run(call.caller.account, invoke, call, value)
+        result: Result = (await returned) if inspect.iscoroutine(returned) else returned
         return result

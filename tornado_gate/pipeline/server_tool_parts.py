@@ -57,12 +57,12 @@ class _RecordedParts(Step[StreamEvent, StreamEvent]):
         """The values of the parts of each use, by its id."""
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> Pause | None:
-        for place, event in enumerate(items):
+        for index, event in enumerate(items):
             if isinstance(event, PartStart) and isinstance(event.part, VendorPart):
                 self._note(event.part)
             elif isinstance(event, Finish) and self._parts:
-                out += items[:place]
-                return Pause(items[place:], self._store)
+                out += items[:index]
+                return Pause(items[index:], self._store)
         out += items
         return None
 
@@ -73,7 +73,7 @@ class _RecordedParts(Step[StreamEvent, StreamEvent]):
     async def _store(self) -> None:
         issuer, parts = self._call.target.provider, self._parts
         self._parts = {}
-        values = {_make_key(use): {"issuer": issuer, "parts": found} for use, found in parts.items()}
+        values = {_make_key(use): {"issuer": issuer, "parts": use_parts} for use, use_parts in parts.items()}
         await self._call.memory.put_many(values, STORED_SECONDS)
 
 
@@ -101,6 +101,10 @@ def _restore_message(message: Message, own: Mapping[str, Any]) -> Message:
 
 def _restore_part(part: Part, own: Mapping[str, Any]) -> Part:
     """Return the part with the stored values. A result part gets no values, because the call's values include the result."""
-    if not isinstance(part, VendorPart) or part.server is None or (found := own.get(_make_key(part.server.id))) is None:
+    if (
+        not isinstance(part, VendorPart)
+        or part.server is None
+        or (own_parts := own.get(_make_key(part.server.id))) is None
+    ):
         return part
-    return replace(part, restored=() if part.server.step == "result" else tuple(found))
+    return replace(part, restored=() if part.server.step == "result" else tuple(own_parts))

@@ -65,11 +65,11 @@ class _RecordedEvents(Step[StreamEvent, StreamEvent]):
         self._recorder = _SignatureRecorder(call.target.provider, keeps_thinking=keeps_thinking, unsigned=unsigned)
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> Pause | None:
-        for place, event in enumerate(items):
+        for index, event in enumerate(items):
             self._recorder.note(event)
             if isinstance(event, Finish) and self._recorder.values:
-                out += items[:place]  # these items need not wait until the signatures are stored
-                return Pause(items[place:], self._remember)
+                out += items[:index]  # these items need not wait until the signatures are stored
+                return Pause(items[index:], self._remember)
         out += items
         return None
 
@@ -256,14 +256,14 @@ def _drop_foreign_signatures(
     call: Call, path: Callable[[int], str], message: Message, known: Mapping[str, Any]
 ) -> Iterator[Part]:
     """Yield the parts without other issuers' signatures. Omit thinking with such a signature: only its issuer can use it."""
-    for place, part in enumerate(message.parts):
+    for index, part in enumerate(message.parts):
         signature = _get_signature(part)
         if signature is None or known.get(_make_signature_key(signature.value)) == call.target.provider:
             yield part
         elif isinstance(part, Text | ToolCall):
             yield replace(part, signature=None)
         else:
-            call.drop_field(path(place))
+            call.drop_field(path(index))
 
 
 def _build_thinking(issuer: str, thought: dict[str, Any]) -> Thinking:

@@ -130,10 +130,10 @@ class _SnapshotBuilder:
     def _build_routes(self, formats: Mapping[str, FormatLane]) -> RouteTable:
         prefixes = self.config.videos.prefixes
         served = [
-            ServedRoute(name, one)
+            ServedRoute(name, expanded)
             for name, lane in formats.items()
             for route in lane.routes
-            for one in expand_prefixes(route, prefixes)
+            for expanded in expand_prefixes(route, prefixes)
         ]
         try:
             return RouteTable(served)

@@ -60,5 +60,5 @@ def _list_of_plugin(host: PluginHost, name: str) -> Iterator[OfferedVendor]:
 
 def find_vendor(offers: list[OfferedVendor], plugin: str, name: str = "") -> OfferedVendor | None:
     """Return the vendor `name` of a plugin, by default the one with the plugin's own name; None without one."""
-    wanted = name or plugin
-    return next((offer for offer in offers if offer.plugin == plugin and offer.vendor.name == wanted), None)
+    vendor_name = name or plugin
+    return next((offer for offer in offers if offer.plugin == plugin and offer.vendor.name == vendor_name), None)

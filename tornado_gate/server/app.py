@@ -42,13 +42,12 @@ from tornado_gate.server.handlers.authenticated import parse_query
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import has_body
 from tornado_gate.server.handlers.cors import is_preflight
-from tornado_gate.server.handlers.direct_answer import RepeatedAnswerHandler
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
 from tornado_gate.server.handlers.explain import ExplainHandler
 from tornado_gate.server.handlers.known_heads import KnownHead
 from tornado_gate.server.handlers.media import MediaHandler
 from tornado_gate.server.handlers.message_socket import MessageSocketHandler
-from tornado_gate.server.handlers.realtime import RealtimeHandler
+from tornado_gate.server.handlers.repeated_answer import RepeatedAnswerHandler
 from tornado_gate.server.handlers.sockets import SocketHandler
 from tornado_gate.server.handlers.status import (
     HealthHandler,
@@ -205,7 +204,7 @@ class GateApplication(Application):
             return self._answers.make(caller_request, matched)
         if method != "GET":
             raise MethodNotAllowed(method, ["GET"])
-        return self._open_socket(request, RealtimeHandler, matched)
+        return self._open_socket(request, self._answers.realtime, matched)
 
     def _open_socket(self, request: HTTPServerRequest, handler: type[SocketHandler], matched: MatchedRoute) -> Any:
         _check_bodiless(request)

@@ -51,9 +51,13 @@ class SweptFiles(Protocol):
 
 
 class HandlerChoice(Protocol):
-    """The choice of the handler of requests for models: `make` creates it, from a request and its route."""
+    """The choice of the handler of requests for models: `make` creates it, from a request and its route.
+
+    `realtime` is the class of handlers of realtime sessions.
+    """
 
     make: Callable[[Any, Any], HTTPMessageDelegate]
+    realtime: type[Any]
 
     def configure(self, services: Services, config: Config) -> None:
         """Choose the handler that a configuration needs."""

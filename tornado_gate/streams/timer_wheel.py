@@ -13,6 +13,8 @@ from typing import Protocol
 log = logging.getLogger(__name__)
 
 SLOTS_PER_SECOND = 16
+LATE_SECONDS = 0.25
+"""A timer that is later proves that this process did not run: the loop reads what has arrived meanwhile before a time ends."""
 _NEVER = 1 << 62
 
 
@@ -24,15 +26,19 @@ class TimerListener(Protocol):
 
 
 class TimerWheel:
-    """The wheel of one event loop; see `get_wheel`. Times are the loop's, in seconds; notifications are up to 1/16 s late."""
+    """The wheel of one event loop; see `get_wheel`. Times are the loop's, in seconds; notifications are up to 1/16 s late.
 
-    __slots__ = ("_next", "_slots", "_timer", "loop")
+    If this process did not run, they are 1/16 s later: what has arrived meanwhile may extend a time or make it void.
+    """
+
+    __slots__ = ("_is_deferred", "_next", "_slots", "_timer", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._slots: dict[int, set[TimerListener]] = {}
         self._next = _NEVER  # the slot that the timer waits for; it may be empty by then
         self._timer: asyncio.TimerHandle | None = None
+        self._is_deferred = False
 
     def add(self, when: float, listener: TimerListener) -> int:
         """Notify `listener` at `when`. Return the slot, which `remove` needs."""
@@ -66,8 +72,13 @@ class TimerWheel:
         self._timer = self.loop.call_at(slot / SLOTS_PER_SECOND, self._fire_due_slots)
 
     def _fire_due_slots(self) -> None:
-        self._timer, self._next = None, _NEVER
         now = int(self.loop.time() * SLOTS_PER_SECOND)
+        if now > self._next + LATE_SECONDS * SLOTS_PER_SECOND and not self._is_deferred:
+            self._is_deferred = True
+            self._schedule(now + 1)
+            return
+        self._is_deferred = False
+        self._timer, self._next = None, _NEVER
         for slot in sorted(slot for slot in self._slots if slot <= now):
             self._notify_slot(slot)
         if self._slots:

@@ -18,6 +18,7 @@ from tornado_gate.http.client.response import HttpResponse
 from tornado_gate.http.large_responses import LargeResponses
 from tornado_gate.http.upstream import Pool
 from tornado_gate.pipeline.provider_pools import ProviderPools
+from tornado_gate.tapes.forms import CopiedBody
 from tornado_gate.tapes.recorder import Recorder, redact_answer_headers, redact_headers, redact_url
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.telemetry.redaction import SecretMask, make_mask
@@ -65,6 +66,9 @@ class RecordingPool:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pool, name)
 
+    def session(self) -> RecordingSession:
+        return RecordingSession(self._pool.session(), self._recorder, make_mask(self._progress.target))
+
     def client(self) -> RecordingClient:
         return RecordingClient(self._pool.client(), self._recorder, make_mask(self._progress.target))
 
@@ -93,23 +97,53 @@ class RecordingClient:
         """Send a request as `HttpClient.request` does."""
         recorder, mask, number = self._recorder, self._mask, self._recorder.begin_exchange()
         sent = {name: value for name, value in usual if name.lower() not in {own.lower() for own in headers}}
-        described = {"exchange": number, "method": method, "url": redact_url(url, mask)}
-        data = body if isinstance(body, bytes) else b""
-        if body is not None and not isinstance(body, bytes):
-            described["unrecorded"] = "a form with files"
-        recorder.note_data(
-            "upstream_request", data, mask, **described, headers=redact_headers({**headers, **sent}, mask)
-        )
+        described: dict[str, Any] = {
+            "exchange": number,
+            "method": method,
+            "url": redact_url(url, mask),
+            "at": recorder.read_clock(),
+        }
+        described["headers"] = redact_headers({**headers, **sent}, mask)
+        copied = None if body is None or isinstance(body, bytes) else CopiedBody(body, recorder.room)
+        if copied is None:
+            recorder.note_data("upstream_request", body if isinstance(body, bytes) else b"", mask, **described)
+        fault = ""
         try:
-            answer = await self._client.request(method, url, headers, body, usual, exact=exact)
+            answer = await self._client.request(method, url, headers, copied or body, usual, exact=exact)
         except (HttpClientError, ValueError, asyncio.CancelledError) as error:
-            recorder.note("upstream_end", exchange=number, fault=_describe_fault(error, mask))
+            fault = _describe_fault(error, mask)
             raise
+        finally:
+            if copied is not None:
+                recorder.note_data("upstream_request", bytes(copied.copy), mask, size=copied.length, **described)
+            if fault:
+                recorder.note("upstream_end", exchange=number, fault=fault)
         headers_shown = redact_answer_headers(answer.headers, mask)
         recorder.note("upstream_head", exchange=number, status=answer.status, headers=headers_shown)
         answer.__class__ = RecordedResponse
         assert isinstance(answer, RecordedResponse)
         answer.record(recorder, mask, number)
+        return answer
+
+
+class RecordingSession:
+    """A session of aiohttp that records handshakes of WebSockets."""
+
+    def __init__(self, session: Any, recorder: Recorder, mask: SecretMask | None) -> None:
+        self._session = session
+        self._recorder = recorder
+        self._mask = mask
+
+    async def get(self, url: str, *, headers: Mapping[str, str], **rest: Any) -> Any:
+        """Send a handshake as ``aiohttp.ClientSession.get``."""
+        recorder, mask, number = self._recorder, self._mask, self._recorder.begin_exchange()
+        shown = redact_headers(headers, mask)
+        recorder.note_data(
+            "upstream_request", b"", method="GET", exchange=number, url=redact_url(url, mask), headers=shown
+        )
+        answer = await self._session.get(url, headers=headers, **rest)
+        answered = redact_answer_headers({str(name): value for name, value in answer.headers.items()}, mask)
+        recorder.note("upstream_head", exchange=number, status=answer.status, headers=answered)
         return answer
 
 

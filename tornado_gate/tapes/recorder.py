@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import orjson
@@ -24,6 +24,10 @@ LINE_BYTES: Final = 200
 """The size that each line counts in addition to its data."""
 ANSWERS: Final = frozenset({"upstream_chunk", "answer_chunk"})
 """Lines with parts of responses. Their data are withheld if a guard has replaced a part."""
+MESSAGES: Final = frozenset({"caller_message", "upstream_sent", "upstream_message", "answer_message"})
+"""Lines with messages of a session, in the order in which they pass the gateway."""
+_MANY: Final = ANSWERS | MESSAGES
+"""Lines that a tape without room leaves out."""
 
 
 class Line(Value, frozen=True):
@@ -32,6 +36,14 @@ class Line(Value, frozen=True):
     members: Mapping[str, Any]
     data: bytes | None = None
     mask: SecretMask | None = None
+
+
+class FormCopy(NamedTuple):
+    """The beginning of the body of a form, as it may be sent again; `size` in bytes is that of the whole body."""
+
+    content_type: str
+    data: bytes
+    size: int
 
 
 class Recorder:
@@ -54,29 +66,43 @@ class Recorder:
 
     def note(self, kind: str, **members: Any) -> None:
         """Add a line without data."""
-        self._add(Line({"kind": kind, "at": self._read_clock(), **members}), len(orjson.dumps(members, default=str)))
+        self._add(Line({"kind": kind, "at": self.read_clock(), **members}), len(orjson.dumps(members, default=str)))
 
-    def note_data(self, kind: str, data: bytes, mask: SecretMask | None = None, **members: Any) -> None:
-        """Add a line with bytes of the wire, as far as there is room for them."""
-        room = max(0, self._most_bytes - self._size - LINE_BYTES)
-        kept = data if len(data) <= room else data[:room]
-        self._omitted += len(data) - len(kept)
-        if not kept and data and kind in ANSWERS:
+    @property
+    def room(self) -> int:
+        """Return the number of bytes that the next line may have."""
+        return max(0, self._most_bytes - self._size - LINE_BYTES)
+
+    def note_data(
+        self, kind: str, data: bytes, mask: SecretMask | None = None, *, size: int | None = None, **members: Any
+    ) -> None:
+        """Add a line with bytes of the wire, as far as there is room for them. `size`: their number, if `data` is a beginning."""
+        kept = data[: self.room] if len(data) > self.room else data
+        cut_bytes = (len(data) if size is None else size) - len(kept)
+        self._omitted += cut_bytes
+        if not kept and data and kind in _MANY:
             return
-        cut = {"cut_bytes": len(data) - len(kept)} if len(kept) < len(data) else {}
-        line = Line({"kind": kind, "at": self._read_clock(), **members, **cut}, bytes(kept), mask)
+        cut = {"cut_bytes": cut_bytes} if cut_bytes else {}
+        line = Line({"kind": kind, "at": self.read_clock(), **members, **cut}, bytes(kept), mask)
         self._add(line, len(kept))
 
-    def note_request(self, wire: WireRequest) -> None:
-        """Add the caller's request as the guards have left it. Only its first call has an effect."""
+    def note_request(self, wire: WireRequest, form: FormCopy | None = None) -> None:
+        """Add the caller's request as the guards have left it. Only its first call has an effect.
+
+        `form` is the body of a form. Without it the line has the text fields of the form only.
+        """
         if self.has_request:
             return
         self.has_request = True
         query = {name: MASK if is_secret_name(name) else value for name, value in wire.query.items()}
-        headers = redact_headers(wire.headers, None)
-        self.note_data(
-            "request", wire.raw, method=wire.route.method, path=wire.path, query=urlencode(query), headers=headers
-        )
+        members: dict[str, Any] = {"method": wire.route.method, "path": wire.path, "query": urlencode(query)}
+        headers, data, size = redact_headers(wire.headers, None), wire.raw, None
+        if form is not None:
+            headers["content-type"] = form.content_type
+            data, size = form.data, form.size
+        elif wire.form:
+            members |= {"fields": dict(wire.json), "unrecorded": "the files of a form that guards have reviewed"}
+        self.note_data("request", data, size=size, **members, headers=headers)
 
     def begin_exchange(self) -> int:
         """Return the number of the next request to an upstream, from 1."""
@@ -87,14 +113,15 @@ class Recorder:
         """Return the file. `is_withheld`: it has only the sizes of what the upstream and the gateway have answered."""
         last = {"truncated": self._omitted > 0, "omitted_bytes": self._omitted, "withheld": is_withheld}
         lines = [_hide_answer(line) for line in self._lines] if is_withheld else _join_secrets(self._lines)
-        lines.append(Line({"kind": "end", "at": self._read_clock(), **members, **last}))
+        lines.append(Line({"kind": "end", "at": self.read_clock(), **members, **last}))
         return b"".join([render_line(line) for line in lines])
 
-    def _read_clock(self) -> float:
+    def read_clock(self) -> float:
+        """Return the seconds since the first byte of the request."""
         return round(time.monotonic() - self.started, 6)
 
     def _add(self, line: Line, size: int) -> None:
-        if self._size > self._most_bytes and line.members["kind"] in ANSWERS:
+        if self._size > self._most_bytes and line.members["kind"] in _MANY:
             self._omitted += size
             return
         self._size += LINE_BYTES + size
@@ -138,7 +165,12 @@ def _join_secrets(lines: list[Line]) -> list[Line]:
 def redact_headers(headers: Mapping[str, str], mask: SecretMask | None) -> dict[str, str]:
     """Return the headers of a request. Values that are secret, or may be, become ``***``."""
     shown = headers if mask is None else mask.mask_headers(headers)
-    return {name: MASK if is_secret_name(name) or is_secret_value(value) else value for name, value in shown.items()}
+    return {name: MASK if _is_secret_header(name, value) else value for name, value in shown.items()}
+
+
+def _is_secret_header(name: str, value: str) -> bool:
+    """Return whether a header may be a secret. The boundary of a form looks like one."""
+    return is_secret_name(name) or (is_secret_value(value) and name.lower() != "content-type")
 
 
 def redact_answer_headers(headers: Mapping[str, str], mask: SecretMask | None) -> dict[str, str]:

@@ -23,12 +23,13 @@ class TapeError(Exception):
 
 
 class TapeRequest(Value, frozen=True, kw_only=True):
-    """A recorded request. `path` has its query. Secret values of headers are ``***``."""
+    """A recorded request. `path` has its query. Secret values of headers are ``***``. `unrecorded` is what is left out, or ""."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
+    unrecorded: str = ""
 
 
 class Exchange(State):
@@ -48,13 +49,18 @@ class Exchange(State):
 class Tape(State):
     """A recorded request. `head` and `end` are the members of the first and the last line, `targets` those of the targets.
 
-    `request` is None if the request was refused before a model got it. `body` has no keep-alives.
+    `request` is None if the request was refused before a model got it. `body` has no keep-alives. `messages` of a realtime
+    session are pairs of their kind and text, in the order in which they passed the gateway. `task` is the id of a video task, ""
+    without one; `fetched` are the addresses of its files at other hosts.
     """
 
     head: Mapping[str, Any]
     request: TapeRequest | None = None
     targets: list[Mapping[str, Any]] = field(default_factory=list)
     exchanges: dict[int, Exchange] = field(default_factory=dict)
+    messages: list[tuple[str, str]] = field(default_factory=list)
+    task: str = ""
+    fetched: list[str] = field(default_factory=list)
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
@@ -119,6 +125,12 @@ def _add_line(tape: Tape, line: Mapping[str, Any]) -> None:
             tape.exchanges[line["exchange"]].chunks.append((line["at"], _read_data(line)))
         case "upstream_end":
             tape.exchanges[line["exchange"]].fault = line["fault"]
+        case "caller_message" | "upstream_sent" | "upstream_message" | "answer_message" as kind:
+            tape.messages.append((kind, line["text"]))
+        case "task":
+            tape.task = line["id"]
+        case "fetched":
+            tape.fetched.append(line["url"])
         case "answer_head":
             tape.status, tape.headers = line["status"], line["headers"]
         case "answer_chunk":
@@ -128,7 +140,13 @@ def _add_line(tape: Tape, line: Mapping[str, Any]) -> None:
 
 
 def _read_request(line: Mapping[str, Any], path: str) -> TapeRequest:
-    return TapeRequest(method=line["method"], path=path, headers=line["headers"], body=_read_data(line))
+    return TapeRequest(
+        method=line["method"],
+        path=path,
+        headers=line["headers"],
+        body=_read_data(line),
+        unrecorded=line.get("unrecorded", ""),
+    )
 
 
 def _read_data(line: Mapping[str, Any]) -> bytes:

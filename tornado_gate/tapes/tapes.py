@@ -1,23 +1,20 @@
-"""The tapes of a process: which requests are recorded, and the thread that writes their files."""
+"""The tapes of a process, and the thread that writes their files."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from tornado_gate.config.globs import matches_any, matches_model
-from tornado_gate.config.tapes import TapeRule, TapesConfig
-from tornado_gate.plugins.wrappers import CONF_KEY
+from tornado_gate.config.tapes import TapesConfig
 from tornado_gate.tapes.recorder import Recorder
 from tornado_gate.tapes.store import TapeStore, make_tape_id
+from tornado_gate.tapes.video_tapes import VideoTapes
 from tornado_gate.telemetry.metrics.tapes import TapeMetrics
-from tornado_gate.types import Caller
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +31,7 @@ class Tapes:
     def __init__(self, data_dir: Path, metrics: TapeMetrics) -> None:
         self.store = TapeStore(data_dir, TapesConfig().keep_seconds)
         self._metrics = metrics
+        self.videos: VideoTapes | None = None
         self._recording = 0
         self._threads: ThreadPoolExecutor | None = None
 
@@ -77,22 +75,8 @@ class Tapes:
         await asyncio.to_thread(self.store.sweep)
 
     async def close(self) -> None:
-        """Wait until all tapes are written."""
+        """Wait until all tapes are written. Those of video tasks end."""
+        if self.videos is not None:
+            self.videos.close()
         if self._threads is not None:
             await asyncio.to_thread(self._threads.shutdown)
-
-
-def find_rule(rules: TapesConfig, caller: Caller, model: str) -> int | None:
-    """Return the number of the first rule, from 1, that selects a request; None if none does. A share is drawn by lot."""
-    for number, rule in enumerate(rules.rules, 1):
-        if not matches_key(rule, caller) or (rule.models and not matches_model(rule.models, model)):
-            continue
-        if rule.share >= 1 or random.random() < rule.share:
-            return number
-    return None
-
-
-def matches_key(rule: TapeRule, caller: Caller) -> bool:
-    """Return whether a rule is for the key of the caller: by its ID, the ID of its team, or its name in conf."""
-    names = (caller.id, caller.team, caller.id.removeprefix(CONF_KEY))
-    return not rule.keys or any(name and matches_any(rule.keys, name) for name in names)

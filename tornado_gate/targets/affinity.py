@@ -23,10 +23,10 @@ import orjson
 from cachetools import FIFOCache
 
 from tornado_gate.config.model import ATTRIBUTION_HEADERS
-from tornado_gate.config.routing import SESSION_HEADERS
+from tornado_gate.config.routing import SESSION_HEADERS, Affinity
 from tornado_gate.targets.loads import TargetLoads
 from tornado_gate.targets.routing import ModelTable
-from tornado_gate.types import Call, Target, WireRequest
+from tornado_gate.types import Call, Route, Target, WireRequest
 from tornado_gate.types.value import State
 
 AGENT_HEADERS: Final = (*ATTRIBUTION_HEADERS["session"], "conversation_id", "conversation-id")
@@ -66,16 +66,30 @@ def find_session(models: ModelTable, call: Call, wire: WireRequest) -> Session |
     affinity = match.entry.affinity if match is not None else None
     if affinity is None:
         return None
+    size = len(wire.raw)
+    return identify_session(affinity, call.model, call.caller.account, call.headers, wire.route, wire.json, size)
+
+
+def identify_session(
+    affinity: Affinity,
+    model: str,
+    account: str,
+    headers: Mapping[str, str],
+    route: Route,
+    body: Mapping[str, Any],
+    body_bytes: int,
+) -> Session | None:
+    """Return the conversation of a request like `find_session`, for an entry with `affinity`."""
     for source in affinity.sources:
-        value = _find_value(source, call.headers, wire.json)
+        value = _find_value(source, headers, body)
         if value:
-            return Session(_digest(call.caller.account, source, value), source, affinity.ttl)
-    if affinity.otherwise == "none" or wire.route.prompt_prefix is None:
+            return Session(_digest(account, source, value), source, affinity.ttl)
+    if affinity.otherwise == "none" or route.prompt_prefix is None:
         return None
-    prefix = wire.route.prompt_prefix(wire.json)
+    prefix = route.prompt_prefix(body)
     if not prefix:
         return None
-    return Session(_digest_prefix(call.model, prefix, len(wire.raw)), "prefix", affinity.ttl)
+    return Session(_digest_prefix(model, prefix, body_bytes), "prefix", affinity.ttl)
 
 
 def _find_value(source: str, headers: Mapping[str, str], body: Any) -> str:

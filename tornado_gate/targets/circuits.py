@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.types import Target
@@ -213,6 +213,10 @@ class CircuitBreakers:
     def is_clear(self, target: Target) -> bool:
         """Return whether nothing is known against a target: it has not failed recently, and no health check has failed."""
         return not ((self.down and target.provider in self.down) or (self._circuits and target.place in self._circuits))
+
+    def are_clear(self, candidates: Iterable[tuple[Target, Any]]) -> bool:
+        """Return whether `is_clear` holds for the targets of all candidates."""
+        return not (self.down or self._circuits) or all(self.is_clear(target) for target, _ in candidates)
 
     def allows(self, target: Target, account: str) -> bool:
         """Return whether a request may go to a target now. For an open circuit, True reserves the probe."""

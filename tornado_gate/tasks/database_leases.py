@@ -138,8 +138,8 @@ def _take_lease(connection: Connection, holder: str, task_id: str) -> int | None
     data = connection.execute(select(video_tasks.c.record).where(*free)).scalar()
     if data is None or not _is_runnable(connection, task_id, data):
         return None
-    taken = update(video_tasks).where(*free).values(holder=holder, fence=video_tasks.c.fence + 1)
-    fence = connection.execute(taken.returning(video_tasks.c.fence)).scalar()
+    statement = update(video_tasks).where(*free).values(holder=holder, fence=video_tasks.c.fence + 1)
+    fence = connection.execute(statement.returning(video_tasks.c.fence)).scalar()
     return None if fence is None else int(fence)
 
 
@@ -172,8 +172,8 @@ def _take_slot(connection: Connection, holder: str, provider: str, limit: int) -
         return None
     row = insert(video_slots).values(provider=provider, number=number, holder=holder, fence=1)
     values = {"holder": holder, "fence": video_slots.c.fence + 1}
-    taken = row.on_conflict_do_update(index_elements=["provider", "number"], set_=values)
-    return SlotRow(provider, number, connection.execute(taken.returning(video_slots.c.fence)).scalar_one())
+    statement = row.on_conflict_do_update(index_elements=["provider", "number"], set_=values)
+    return SlotRow(provider, number, connection.execute(statement.returning(video_slots.c.fence)).scalar_one())
 
 
 def release_slot(connection: Connection, holder: str, slot: SlotRow) -> None:

@@ -63,7 +63,7 @@ class TaskEngine:
         self.queues = TaskQueues()
         self.running: dict[str, asyncio.Task[None]] = {}
         self.late_cancellations: set[asyncio.Task[None]] = set()
-        self._provider = provider
+        self.provider = provider
         self._sender = sender
         self._latest: dict[str, TaskRecord] = {}
         self._changed: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()  # kept while a reader waits
@@ -156,7 +156,7 @@ class TaskEngine:
         try:
             operation = (await start).operation
             if operation is not None:
-                await self._provider.cancel(replace(record, operation=operation))
+                await self.provider.cancel(replace(record, operation=operation))
         except GateError as error:
             log.info("could not cancel the upstream's work for task %s: %s", record.id, error.message)
 
@@ -199,7 +199,7 @@ class TaskEngine:
         try:
             record = await self.store.get(task_id)
             context = RunContext(
-                store=self.store, files=self.files, provider=self._provider, sender=self._sender, rules=self.rules,
+                store=self.store, files=self.files, provider=self.provider, sender=self._sender, rules=self.rules,
                 withdraw=self._withdraw, publish=self._publish, note_end=self._note_end,
                 record_usage=self.on_usage, cancel_when_started=self._cancel_when_started,
             )  # fmt: skip

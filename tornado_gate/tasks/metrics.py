@@ -33,7 +33,7 @@ class TaskMetrics:
     def note_end(self, record: TaskRecord) -> None:
         """Count the end of a task, with its kind and its duration."""
         seconds = (record.completed_at or record.created_at) - record.created_at
-        found = self._gate.snapshot.targets.models.find_model(record.model)
-        model = found.entry.name if found else ""
+        match = self._gate.snapshot.targets.models.find_model(record.model)
+        model = match.entry.name if match else ""
         outcome: Literal["completed", "failed"] = "completed" if record.status == "completed" else "failed"
         self._gate.metrics.tasks.count_ended(record.provider, model, outcome, max(0.0, seconds))

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Protocol
 
 from tornado_gate.errors import PluginError, Unavailable
 from tornado_gate.http.fetch import Fetcher
+from tornado_gate.http.upstream import Pool
 from tornado_gate.pipeline.attempts import call_provider
 from tornado_gate.pipeline.calls import make_target_call
 from tornado_gate.pipeline.gate import Gate
@@ -17,6 +19,7 @@ from tornado_gate.plugins.lanes import ProviderLane
 from tornado_gate.storage.files import MediaFull, MediaUnavailable
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.streams.events import read_single_event
+from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.outcomes import note_failure, note_success
 from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.tasks.translation import TranslatedRequest
@@ -24,6 +27,7 @@ from tornado_gate.tasks.usage import make_caller
 from tornado_gate.types import (
     Call,
     Request,
+    Target,
     Timeouts,
     UpstreamResponse,
     VideoCancel,
@@ -38,6 +42,13 @@ STATUS_SECONDS = 60.0
 """Time limit of one poll or one cancellation, including its response."""
 
 
+class CallRecording(Protocol):
+    """A recording of the calls of one task: it gives their pool and their fetcher."""
+
+    def get_pool(self, provider: ConfiguredProvider, target: Target) -> Pool: ...
+    def wrap_fetcher(self, fetcher: Any) -> Any: ...
+
+
 class ProviderClient:
     """A client of the provider of a task.
 
@@ -48,6 +59,8 @@ class ProviderClient:
     def __init__(self, gate: Gate, fetcher: Fetcher) -> None:
         self._gate = gate
         self._fetcher = fetcher
+        self.recorded: dict[str, CallRecording] = {}
+        """The recordings of tasks, by their ids."""
 
     async def begin(
         self, record: TaskRecord, request: VideoRequest, translated: TranslatedRequest | None = None
@@ -137,17 +150,19 @@ class ProviderClient:
         target = snapshot.targets.make_task_target(
             record.model, record.provider, record.upstream_model, record.provider_key
         )
+        recording = self.recorded.get(record.id)
         with self._gate.requests.hold_in_background(snapshot):
             async with AsyncExitStack() as closing:
+                fetcher = self._fetcher.for_request(record.account, closing)
                 call = make_target_call(
                     record.id,
                     "videos",
                     record.model,
                     make_caller(record),
                     target,
-                    self._gate.pools.get_pool(provider),
+                    recording.get_pool(provider, target) if recording else self._gate.pools.get_pool(provider),
                     closing,
-                    fetcher=self._fetcher.for_request(record.account, closing),
+                    fetcher=recording.wrap_fetcher(fetcher) if recording else fetcher,
                     facts=target.facts,
                 )
                 yield call, provider.lane

@@ -168,10 +168,10 @@ class AccessBuffer:
     def take_lines(self, most: int, until: int | None = None) -> list[Entry]:
         """Return up to `most` lines in order, none newer than `until` (microseconds since 1970)."""
         lines = self._lines
-        taken: list[Entry] = []
-        while lines and len(taken) < most and (until is None or lines[0].ended <= until):
-            taken.append(lines.popleft())
-        return taken
+        entries: list[Entry] = []
+        while lines and len(entries) < most and (until is None or lines[0].ended <= until):
+            entries.append(lines.popleft())
+        return entries
 
     def take_dropped(self) -> int:
         """Return the number of dropped lines since the last call."""

@@ -193,11 +193,17 @@ class ProviderContract(BaseProviderContract):
             headers = {"content-type": case.content_type} if case.content_type else {}
             body = BufferedBody(b"".join(case.chunks))
             incoming = UpstreamResponse(chunks=body, status=case.status, headers=headers)
-            found = self.lane().translate_response(self.call(case), case.request, incoming)
-            events = [event async for event in found]
-            if isinstance(found, WholeEvents) and found.is_direct and isinstance(found.result, ChatResult):
+            translated = self.lane().translate_response(self.call(case), case.request, incoming)
+            events = [event async for event in translated]
+            if (
+                isinstance(translated, WholeEvents)
+                and translated.is_direct
+                and isinstance(translated.result, ChatResult)
+            ):
                 collected = await stream_events.collect(iterate(events))
-                check_equal(found.result, collected, f"{case.label}: `WholeEvents.result` differs from its events.")
+                check_equal(
+                    translated.result, collected, f"{case.label}: `WholeEvents.result` differs from its events."
+                )
             return events
 
         return asyncio.run(collect())

@@ -125,9 +125,12 @@ class Stage:
         async with self.sending(request):
             await asyncio.Event().wait()
 
-    def connect(self, path: str) -> AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]:
+    def connect(
+        self, path: str, headers: Mapping[str, str] = {}
+    ) -> AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]:
         """Return a WebSocket to the gateway."""
-        return self._session.ws_connect(self.url + path, headers={"Authorization": f"Bearer {CALLER_KEY}"})
+        sent = {**headers, "Authorization": f"Bearer {CALLER_KEY}"}
+        return self._session.ws_connect(self.url + path, headers=sent, max_msg_size=0)
 
     def mark_calm(self) -> None:
         """Record the tasks that run now. Later tasks belong to requests."""

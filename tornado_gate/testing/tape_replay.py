@@ -7,27 +7,32 @@ the upstream, or another response to the caller, than it did when the tape was r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tornado_gate.codec.secret_words import MASK, mask_address
-from tornado_gate.config.model import ModelEntry, ModelTarget, ProviderConfig, Secret
+from tornado_gate.config.model import FetchRules, ModelEntry, ModelTarget, ProviderConfig, Secret
 from tornado_gate.config.routing import RetriesConfig, RetryBudget
 from tornado_gate.errors import ConfigError
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.tapes.recorder import redact_headers
 from tornado_gate.tapes.tape import Exchange, Tape, TapeError, TapeRequest, read_tape
+from tornado_gate.tasks.record import TaskRecord
 from tornado_gate.testing.answer_texts import find_main_text
 from tornado_gate.testing.differences import describe_difference
 from tornado_gate.testing.scripted_upstream import Fault, Pause, ReceivedRequest, ScriptedUpstream, Step, UpstreamAnswer
-from tornado_gate.testing.stage import CallerAnswer, CallerRequest, open_stage
-from tornado_gate.testing.tape_values import read_body, replace_made_values
+from tornado_gate.testing.session_player import SessionPlayer
+from tornado_gate.testing.stage import CallerAnswer, CallerRequest, Stage, open_stage
+from tornado_gate.testing.tape_values import is_form, read_body, replace_made_values
 from tornado_gate.types import ResponseRules
 from tornado_gate.types.value import Value
 
+TASK_SECONDS: Final = 30.0
+"""The longest time that a replayed video task may take. Its polls do not wait as they did then."""
 REPLAY_KEY: Final = "replayed-upstream-key-0123456789"
 _UNSENT: Final = frozenset(
     {
@@ -43,6 +48,7 @@ _CHANGING: Final = _UNSENT | {
     "tracestate",
     "user-agent",
     "idempotency-key",
+    "sec-websocket-key",
 }
 """Headers of requests to upstreams that are different in each request, or with each version."""
 _COMPARED: Final = ("content-type", "retry-after")
@@ -75,6 +81,8 @@ def replay_tape(path: Path, *, with_times: bool = False) -> Replay:
 async def replay(tape: Tape, *, with_times: bool = False) -> Replay:
     """Send the recorded request through a gateway with the recorded targets, and compare. Raises TapeError."""
     request = check_replayable(tape)
+    if tape.messages:
+        return await _replay_session(tape, request)
     exchanges = [tape.exchanges[number] for number in sorted(tape.exchanges)]
     played = iter(exchanges)
 
@@ -85,9 +93,9 @@ async def replay(tape: Tape, *, with_times: bool = False) -> Replay:
         return play_exchange(exchange, with_times=with_times)
 
     async with ScriptedUpstream(play).serving() as upstream:
-        answer = await _send_request(tape, request, upstream.url)
+        answer, task = await _send_request(tape, request, upstream.url)
         received = tuple(upstream.received)
-    differences = [*compare_requests(exchanges, received), *compare_answers(tape, answer)]
+    differences = [*compare_requests(exchanges, received), *compare_answers(tape, answer), *_compare_tasks(tape, task)]
     return Replay(tape=tape, received=received, answer=answer, differences=tuple(differences))
 
 
@@ -100,6 +108,10 @@ def check_replayable(tape: Tape) -> TapeRequest:
         reason = f"{tape.end.get('omitted_bytes')} bytes are missing; record with a larger tapes.tape_bytes"
     elif tape.end.get("withheld"):
         reason = "a guard has replaced a part of the response, so that the response is not on the tape"
+    elif tape.request.unrecorded:
+        reason = f"it does not have {tape.request.unrecorded}"
+    elif tape.end.get("outcome") == "left":
+        reason = "the task had not ended when the recording ended"
     elif tape.end.get("outcome") == "aborted":
         reason = "the caller has left before the end of the response"
     elif not tape.exchanges or not tape.targets:
@@ -124,7 +136,53 @@ def play_exchange(exchange: Exchange, *, with_times: bool) -> UpstreamAnswer:
     )
 
 
-async def _send_request(tape: Tape, request: TapeRequest, url: str) -> CallerAnswer:
+async def _replay_session(tape: Tape, request: TapeRequest) -> Replay:
+    """Open the recorded session, and pass its messages in the recorded order. Compare what each side gets."""
+    headers = {name: value for name, value in request.headers.items() if _is_sent(name, value)}
+    shown = {name: value for name, value in headers.items() if not name.lower().startswith("sec-websocket-")}
+    player = SessionPlayer(tape.messages)
+    async with player.serving() as url, _open_stage(tape, url) as stage:
+        await player.play(stage.connect(request.path, shown))
+    exchanges = [tape.exchanges[number] for number in sorted(tape.exchanges)]
+    differences = compare_requests(exchanges, tuple(player.received))
+    for kind, what in (
+        ("upstream_sent", "The messages to the upstream"),
+        ("answer_message", "The messages to the caller"),
+    ):
+        before = [read_body(text.encode(), "") for known, text in tape.messages if known == kind]
+        after = [read_body(text.encode(), "") for known, text in player.passed if known == kind]
+        if text := _find_difference(before, after):
+            differences.append(f"{what}:\n{text}")
+    answer = CallerAnswer(status=tape.status, headers={}, body=b"", broken=False)
+    return Replay(tape=tape, received=tuple(player.received), answer=answer, differences=tuple(differences))
+
+
+def _compare_tasks(tape: Tape, task: TaskRecord | None) -> list[str]:
+    """Return the difference of the ends of a video task. One whose video is at another host fails here without its file."""
+    if not tape.task or tape.fetched:
+        return []
+    before = f"{tape.end['task_status']} {tape.end['error_code']}".strip()
+    after = "has not ended" if task is None else f"{task.status} {task.error_code}".strip()
+    return [] if before == after else [f"The task:\n- {before}\n+ {after}"]
+
+
+async def _send_request(tape: Tape, request: TapeRequest, url: str) -> tuple[CallerAnswer, TaskRecord | None]:
+    """Send the recorded request. Return the response, and the task that it has created, when it has ended."""
+    headers = {name: value for name, value in request.headers.items() if _is_sent(name, value)}
+    caller_request = CallerRequest(method=request.method, path=request.path, headers=headers, body=request.body)
+    async with _open_stage(tape, url) as stage:
+        ended: asyncio.Future[TaskRecord] = asyncio.get_running_loop().create_future()
+        stage.services.tasks.engine.on_end = lambda record: None if ended.done() else ended.set_result(record)
+        answer = await stage.send(caller_request)
+        if not tape.task or answer.status >= 400:
+            return answer, None
+        await asyncio.wait([ended], timeout=TASK_SECONDS)
+        return answer, ended.result() if ended.done() else None
+
+
+@asynccontextmanager
+async def _open_stage(tape: Tape, url: str) -> AsyncIterator[Stage]:
+    """Serve a gateway with the targets of a tape, whose upstream is at `url`. Raises TapeError."""
     models, providers = make_entries(tape, url)
     host = PluginHost()
     names = {tape.head["format"], *(entry.plugin for entry in providers)}
@@ -134,11 +192,12 @@ async def _send_request(tape: Tape, request: TapeRequest, url: str) -> CallerAns
         if name not in names:
             del host.plugins[name]
     rules = ResponseRules(store=tape.head["store"], copies=tape.head["copies"])
-    headers = {name: value for name, value in request.headers.items() if _is_sent(name, value)}
-    caller_request = CallerRequest(method=request.method, path=request.path, headers=headers, body=request.body)
+    rest: dict[str, Any] = {"dialect": tape.head["dialect"], "responses": rules}
+    if tape.task:
+        rest["fetch"] = FetchRules(schemes=frozenset())  # files at other hosts are not fetched
     try:
-        async with open_stage(host, models, providers, dialect=tape.head["dialect"], responses=rules) as stage:
-            return await stage.send(caller_request)
+        async with open_stage(host, models, providers, **rest) as stage:
+            yield stage
     except ConfigError as error:
         what = "; ".join(f"{'.'.join(map(str, path))} {message}" for path, message in error.faults)
         raise TapeError(f"The tape cannot be replayed: its provider entry is not valid any more: {what}.") from None
@@ -213,6 +272,8 @@ def _describe_received(request: ReceivedRequest) -> dict[str, Any]:
 def _describe_request(method: str, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
     lowered = {name.lower(): value for name, value in headers.items()}
     shown = {name: value for name, value in lowered.items() if name not in _CHANGING}
+    if is_form(lowered.get("content-type", "")):
+        shown["content-type"] = "multipart/form-data"  # each form has its own boundary
     return {"line": f"{method} {path}", "headers": shown, "body": read_body(body, lowered.get("content-type", ""))}
 
 

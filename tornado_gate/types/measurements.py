@@ -174,6 +174,10 @@ class Progress(State):
         self.ends_at = ends_at
         self.is_streamed = is_streamed
 
+    def expect_stream(self) -> None:
+        """Note that the caller has requested a stream, before a time limit is noted."""
+        self.is_streamed = True
+
     def send(self) -> None:
         """Note that the upstream gets the request now."""
         self.is_sent = True
@@ -196,8 +200,8 @@ class Progress(State):
         """Note the texts of the error that the caller receives, for the usage ledger."""
         self.error_message = error.message
         if isinstance(error, UpstreamError):
-            said = f"The upstream said: {error.hidden_text}" if error.hidden_text else ""
-            self.error_detail = f"{error.advice} {said}".strip()
+            upstream_text = f"The upstream said: {error.hidden_text}" if error.hidden_text else ""
+            self.error_detail = f"{error.advice} {upstream_text}".strip()
 
     def withhold(self, *, is_withheld: bool) -> None:
         """Note whether a guard still holds the response back."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from tornado_gate.types.value import Value, field
 
@@ -21,6 +21,10 @@ class Vendor(Value, frozen=True, kw_only=True):
     base_url: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     needs_key: bool = True
+
+
+MOST_LISTED_MODELS: Final = 5000
+"""The maximum number of models that is read of a vendor's list."""
 
 
 class ListedModel(Value, frozen=True, kw_only=True):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from tornado_gate.errors import UpstreamError
 from tornado_gate.http import upstream
 from tornado_gate.types import Call, UpstreamRequest
-from tornado_gate.types.vendors import ListedModel
-
-MAX_MODELS: Final = 5000
-"""The largest number of models that are read from one list."""
+from tornado_gate.types.vendors import MOST_LISTED_MODELS, ListedModel
 
 
 async def fetch_models(
@@ -37,7 +34,7 @@ async def fetch_models(
         raise UpstreamError(
             f"The provider '{provider}' answered without a list of models.", advice="Check its base_url."
         )
-    named = (row for row in rows[:MAX_MODELS] if isinstance(row, Mapping) and isinstance(row.get(name), str))
+    named = (row for row in rows[:MOST_LISTED_MODELS] if isinstance(row, Mapping) and isinstance(row.get(name), str))
     return [ListedModel(name=row[name], context_tokens=_find_context(row, contexts)) for row in named]
 
 

@@ -16,6 +16,7 @@ import orjson
 
 from tornado_gate.codec.valkey_addresses import make_library_address
 from tornado_gate.errors import ConfigError
+from tornado_gate.streams.fair_timeouts import limit_running_time
 from tornado_gate_cache.metrics import get_store_failures
 from tornado_gate_cache.store import Answer
 
@@ -45,8 +46,9 @@ class SharedAnswerStore:
     def __init__(self, address: str, keep_seconds: float, max_bytes: int) -> None:
         self._redis = client.Redis.from_url(
             make_library_address(address),
-            socket_timeout=TIMEOUT_SECONDS * 2,
-            socket_connect_timeout=TIMEOUT_SECONDS * 2,
+            # Last resorts, which count the time in which this process did not run: each command has a shorter limit.
+            socket_timeout=TIMEOUT_SECONDS * 40,
+            socket_connect_timeout=TIMEOUT_SECONDS * 40,
             max_connections=CONNECTIONS,
         )
         self._keep_milliseconds = max(1, int(keep_seconds * 1000))
@@ -66,7 +68,7 @@ class SharedAnswerStore:
             return None
         value: Any
         try:
-            async with asyncio.timeout(TIMEOUT_SECONDS):
+            async with limit_running_time(TIMEOUT_SECONDS):
                 value = await self._redis.get(_make_name(account, key))
         except _FAILURES as error:
             self._note_failure(error)
@@ -85,7 +87,7 @@ class SharedAnswerStore:
 
     async def _write(self, name: str, answer: Answer) -> None:
         try:
-            async with asyncio.timeout(TIMEOUT_SECONDS * 2):
+            async with limit_running_time(TIMEOUT_SECONDS * 2):
                 await self._redis.set(name, _encode(answer), px=self._keep_milliseconds)
         except _FAILURES as error:
             self._note_failure(error)

@@ -130,7 +130,7 @@ async def test_cancelled_while_its_folder_is_made_it_has_none_afterwards(videos,
 
     def slow(*args):
         began.set()
-        goes_on.wait(20)
+        goes_on.wait(60)
         prepare(*args)
         prepared.set()
 
@@ -330,5 +330,5 @@ def test_what_a_loop_left_that_was_closed_under_its_jobs_goes_when_another_asks(
     assert not closed.is_set()
     monkeypatch.setattr(VideoJobs, "close", told)
     asyncio.run(ask())
-    assert closed.wait(20)
+    assert closed.wait(60)
     assert list(temporary.iterdir()) == []

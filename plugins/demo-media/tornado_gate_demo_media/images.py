@@ -82,10 +82,10 @@ def check_finish(finish: OutputOptions) -> None:
 
 def parse_size(text: str) -> tuple[int, int]:
     """Width and height of "1024x1536" or "1024*1536". Raises InvalidArgument for "size"."""
-    found = _SIZE.fullmatch(text)
-    if found is None:
+    match = _SIZE.fullmatch(text)
+    if match is None:
         raise InvalidArgument("size", "The size must be width and height in pixels, such as 1024x1536.")
-    width, height = int(found[1]), int(found[2])
+    width, height = int(match[1]), int(match[2])
     try:
         check_size(width, height)
     except InvalidArgument as error:
@@ -98,8 +98,8 @@ def compute_size(ratio: str, label: str = "1K") -> tuple[int, int]:
 
     Raises InvalidArgument for "ratio", such as "16:9" and up to 8:1, and for "size", a label of `LABELS`.
     """
-    found = _RATIO.fullmatch(ratio)
-    wide, high = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = _RATIO.fullmatch(ratio)
+    wide, high = (int(match[1]), int(match[2])) if match else (0, 0)
     if not wide or not high or max(wide, high) > 8 * min(wide, high):
         raise InvalidArgument("ratio", "The aspect ratio must be width:height, such as 16:9, and at most 8:1.")
     if label.upper() not in LABELS:

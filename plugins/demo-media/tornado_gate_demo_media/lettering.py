@@ -137,9 +137,9 @@ def _sample_letters(letters: frozenset[str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _choose_font_name(sample: tuple[str, ...]) -> str:
-    found = {name: font for name in OTHER_FONTS if (font := _load_font(name)) is not None}
+    fonts = {name: font for name in OTHER_FONTS if (font := _load_font(name)) is not None}
     counts = {
-        name: _count_known_letters(font, sample) for name, font in {"": ImageFont.load_default(16), **found}.items()
+        name: _count_known_letters(font, sample) for name, font in {"": ImageFont.load_default(16), **fonts}.items()
     }
     return max(counts, key=counts.__getitem__)
 

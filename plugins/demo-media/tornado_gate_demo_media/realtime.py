@@ -137,12 +137,12 @@ def _iterate_reply_parts(choice: Choice, heard: str) -> Iterable[Text | ToolCall
 
 def _list_waiting_items(items: tuple[Item, ...]) -> list[Item]:
     """The items that need an answer: those after the model's last item."""
-    found: list[Item] = []
+    waiting: list[Item] = []
     for item in reversed(items):
         if item.kind == "function_call" or (item.kind == "message" and item.role == "assistant"):
             break
-        found.append(item)
-    return found[::-1]
+        waiting.append(item)
+    return waiting[::-1]
 
 
 def _is_only_audio(item: Item) -> bool:

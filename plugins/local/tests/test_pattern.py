@@ -99,12 +99,12 @@ def test_a_pattern_that_would_keep_a_backtracking_engine_busy_is_quick():
 )
 def test_a_hostile_pattern_costs_bounded_time_and_memory(pattern):
     budget = StepBudget()
-    started = time.perf_counter()
+    started = time.thread_time()
     with suppress(UnsupportedPattern):
         matches(pattern, "a" * 1_000, budget.spend)
     with suppress(UnsupportedPattern):
         assert all(len(example) <= MAX_TEXT_LENGTH for example in iterate_examples(pattern, 0, budget.spend))
-    assert time.perf_counter() - started < 1  # at most about 0.05 on an idle machine
+    assert time.thread_time() - started < 1  # at most about 0.05 on an idle machine
 
 
 def test_an_example_that_gets_too_long_is_unsupported():

@@ -184,9 +184,9 @@ def nested(levels: int, wrap: Callable[[Any], Any]) -> Any:
     ],
 )
 def test_a_hostile_schema_costs_bounded_time(schema):
-    started = time.perf_counter()
+    started = time.thread_time()
     fill(schema, TEXT * 100)
-    assert time.perf_counter() - started < 1  # about 0.05 on an idle machine
+    assert time.thread_time() - started < 1  # about 0.05 on an idle machine
 
 
 def test_a_budget_is_shared_and_runs_out():

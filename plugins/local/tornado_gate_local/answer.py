@@ -148,10 +148,10 @@ class _TokenBudget:
 
 def _cut_at_stop(text: str, stops: tuple[str, ...]) -> tuple[str, str | None]:
     """The text before the first stop string, and that stop string; None when no stop string occurs."""
-    found = [(at, stop) for stop in stops if stop and (at := text.find(stop)) >= 0]
-    if not found:
+    matches = [(at, stop) for stop in stops if stop and (at := text.find(stop)) >= 0]
+    if not matches:
         return text, None
-    at, stop = min(found, key=lambda pair: pair[0])
+    at, stop = min(matches, key=lambda pair: pair[0])
     return text[:at], stop
 
 

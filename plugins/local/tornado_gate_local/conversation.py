@@ -61,13 +61,13 @@ def read_turn(request: ChatRequest) -> LocalTurn:
 
 
 def _open_messages(messages: tuple[Message, ...]) -> list[Message]:
-    found: list[Message] = []
+    open_messages: list[Message] = []
     for message in reversed(messages):
-        if message.role == "assistant" and found:
+        if message.role == "assistant" and open_messages:
             break
         if message.role in ("user", "tool"):
-            found.append(message)
-    return found[::-1]
+            open_messages.append(message)
+    return open_messages[::-1]
 
 
 def _iterate_parts(parts: Iterable[Part]) -> Iterator[Part]:

@@ -78,9 +78,9 @@ class TextHints:
 
     def iterate_phrases(self, name: str, variant: int) -> Iterator[str]:
         """Strings for the property `name`, the best one first; never empty."""
-        found = [*self._find_by_name(name), *self._quoted]
-        if found:
-            yield found[variant % len(found)]
+        phrases = [*self._find_by_name(name), *self._quoted]
+        if phrases:
+            yield phrases[variant % len(phrases)]
         if variant and self.significant:
             yield self.significant[variant % len(self.significant)]
         phrase = " ".join(self.significant[:6])[:MAX_PHRASE_LENGTH].strip() or name or "text"
@@ -104,8 +104,8 @@ class TextHints:
 
     @cached_property
     def _sums(self) -> list[str]:
-        found = words.find_sum(self.text)
-        return [found.strip()] if found else []
+        sum_text = words.find_sum(self.text)
+        return [sum_text.strip()] if sum_text else []
 
     @cached_property
     def _places(self) -> list[str]:
@@ -123,8 +123,8 @@ class TextHints:
         """A string in a JSON Schema format, taken from the text if it contains one; None for an unknown format."""
         if kind not in self._found:
             self._found[kind] = _FORMATS[kind].findall(self.text) if kind in _FORMATS else []
-        found = self._found[kind]
-        return found[variant] if variant < len(found) else _make_by_format(kind, variant)
+        values = self._found[kind]
+        return values[variant] if variant < len(values) else _make_by_format(kind, variant)
 
 
 def _make_by_format(kind: str, variant: int) -> str | None:
@@ -170,8 +170,8 @@ def _iterate_pattern_strings(
     expression = keywords["pattern"]
     try:
         candidates = [*hints.iterate_phrases(place.name, 0), *hints.significant[:20], *map(str, hints.numbers[:5])]
-        found = (text for text in candidates if pattern.matches(expression, text, budget.spend))
-        yield from islice(found, place.variant, None)
+        matching = (text for text in candidates if pattern.matches(expression, text, budget.spend))
+        yield from islice(matching, place.variant, None)
         for example in pattern.iterate_examples(expression, place.variant, budget.spend):
             yield example
             yield fit_length(example, keywords)

@@ -85,18 +85,18 @@ class SchemaChecker:
             if not self.is_valid(item, prefix[index] if index < len(prefix) else rest, depth + 1):
                 return False
         if "contains" in words:
-            found = sum(self.is_valid(item, words["contains"], depth + 1) for item in value)
-            if found < words.get("minContains", 1):
+            count = sum(self.is_valid(item, words["contains"], depth + 1) for item in value)
+            if count < words.get("minContains", 1):
                 return False
         return not words.get("uniqueItems") or has_distinct_items(value)
 
 
 def list_property_schemas(name: str, words: Keywords, budget: StepBudget) -> list[Schema]:
     """All schemas for which the property `name` of an object must be valid."""
-    found = [words["properties"][name]] if name in words.get("properties", {}) else []
+    schemas = [words["properties"][name]] if name in words.get("properties", {}) else []
     patterned = words.get("patternProperties", {})
-    found += [schema for key, schema in patterned.items() if _matches(key, name, budget, unsupported=False)]
-    return found or [words.get("additionalProperties", True)]
+    schemas += [schema for key, schema in patterned.items() if _matches(key, name, budget, unsupported=False)]
+    return schemas or [words.get("additionalProperties", True)]
 
 
 def has_distinct_items(values: list[Json]) -> bool:

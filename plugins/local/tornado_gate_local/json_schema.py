@@ -102,11 +102,11 @@ _WELL_FORMED: dict[str, Callable[[Json], bool]] = {
 
 def read_keywords(schema: Mapping[str, Json]) -> Keywords:
     """The well-formed keywords of a schema; `type` is always a list of lower-case names."""
-    found = {key: value for key, value in schema.items() if key not in _WELL_FORMED or _WELL_FORMED[key](value)}
-    if "type" in found:
-        types = [found["type"]] if isinstance(found["type"], str) else found["type"]
-        found["type"] = [name.lower() for name in types]
-    return found
+    keywords = {key: value for key, value in schema.items() if key not in _WELL_FORMED or _WELL_FORMED[key](value)}
+    if "type" in keywords:
+        types = [keywords["type"]] if isinstance(keywords["type"], str) else keywords["type"]
+        keywords["type"] = [name.lower() for name in types]
+    return keywords
 
 
 _KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -144,16 +144,16 @@ class SchemaDocument:
         """The schema that a local reference points to; True, which allows any value, when it cannot be resolved."""
         if not reference.startswith("#"):
             return True
-        found: Json = self.root
+        target: Json = self.root
         for step in unquote(reference[1:]).split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, Mapping) and name in found:
-                found = found[name]
-            elif isinstance(found, list) and name.isdecimal() and int(name[:6]) < len(found):
-                found = found[int(name)]
+            if isinstance(target, Mapping) and name in target:
+                target = target[name]
+            elif isinstance(target, list) and name.isdecimal() and int(name[:6]) < len(target):
+                target = target[int(name)]
             else:
                 return True
-        return found
+        return target
 
     def is_recursive(self, schema: Schema, inside: frozenset[str], depth: int = 0) -> bool:
         """Whether every alternative of `schema` leads back to one of the references in `inside`."""

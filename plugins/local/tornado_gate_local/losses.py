@@ -66,8 +66,8 @@ def report_drops(call: Call, request: ChatRequest) -> None:
     for name, value in request.extra.items():
         if value is not None and name not in HARMLESS:
             call.drop_field(name)
-    for place in (*_iterate_format_drops(request), *_iterate_tool_drops(request), *_iterate_message_drops(request)):
-        call.drop_field(place)
+    for path in (*_iterate_format_drops(request), *_iterate_tool_drops(request), *_iterate_message_drops(request)):
+        call.drop_field(path)
 
 
 def _iterate_field_drops(request: ChatRequest) -> Iterator[str]:
@@ -95,11 +95,11 @@ def _iterate_format_drops(request: ChatRequest) -> Iterator[str]:
 def _iterate_tool_drops(request: ChatRequest) -> Iterator[str]:
     """Paths of vendor tools, and of members of other tools that are not supported."""
     for number, tool in enumerate(request.tools):
-        place = request.tool_path(number)
+        path = request.tool_path(number)
         if isinstance(tool, VendorTool):
-            yield place
+            yield path
         else:
-            yield from (f"{place}.{name}" for name in select_unsupported(tool.extra))
+            yield from (f"{path}.{name}" for name in select_unsupported(tool.extra))
 
 
 def _iterate_message_drops(request: ChatRequest) -> Iterator[str]:
@@ -107,8 +107,8 @@ def _iterate_message_drops(request: ChatRequest) -> Iterator[str]:
     for number, message in enumerate(request.messages):
         for name in select_unsupported(message.extra):
             yield f"{request.path(number)}.{name}"
-        for place, part in enumerate(message.parts):
-            yield from _iterate_part_drops(part, partial(request.path, number, place))
+        for index, part in enumerate(message.parts):
+            yield from _iterate_part_drops(part, partial(request.path, number, index))
 
 
 def _iterate_part_drops(part: Part, path: Callable[..., str]) -> Iterator[str]:

@@ -56,7 +56,7 @@ def _compile_pattern(pattern: str) -> tuple[Any, int]:
 def _compile_short_pattern(pattern: str) -> tuple[Any, int]:
     if _LOOK_AROUND_PATTERN.search(pattern):
         return None, 2
-    expression = _ESCAPE_PATTERN.sub(lambda found: f"\\x{{{found[1]}}}" if found[1] else found[0], pattern)
+    expression = _ESCAPE_PATTERN.sub(lambda match: f"\\x{{{match[1]}}}" if match[1] else match[0], pattern)
     try:
         program = re2.compile(expression, _make_options())
     except (re2.error, UnicodeEncodeError):
@@ -97,7 +97,7 @@ def iterate_examples(pattern: str, variant: int, spend: SpendSteps) -> Iterator[
 
 def _count_characters(pattern: str) -> int:
     """An upper bound for the number of characters in all ranges of the pattern."""
-    plain = _ESCAPE_PATTERN.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[0], pattern)
+    plain = _ESCAPE_PATTERN.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[0], pattern)
     return sum(max(0, ord(last) - ord(first)) for first, last in _RANGE_PATTERN.findall(plain))
 
 
@@ -122,8 +122,8 @@ class _DeterministicChooser:
         if not isinstance(seq[0], str):
             return seq[self.variant % len(seq)]
         allowed = set(seq[:256])
-        found = [character for character in READABLE if character in allowed] or sorted(allowed)
-        return found[self.variant % len(found)]
+        characters = [character for character in READABLE if character in allowed] or sorted(allowed)
+        return characters[self.variant % len(characters)]
 
     def _spend_steps(self, steps: int) -> None:
         if not self.spend(steps):

@@ -112,15 +112,15 @@ def quote_text(text: str) -> str:
 
 def _reply_with_echo(text: str, variant: int) -> str | None:
     """The text that the user asks to have repeated: 'say X', 'repeat: X', 'reply with exactly "X"'. None without one."""
-    found = _ECHO.search(text, 0, words.SAMPLE_CHARACTERS)
-    if found is None or (found[1].lower() in _NEEDS_WITH and not (found[2] or found[3])):
+    match = _ECHO.search(text, 0, words.SAMPLE_CHARACTERS)
+    if match is None or (match[1].lower() in _NEEDS_WITH and not (match[2] or match[3])):
         return None
-    rest = text[found.end() :]
-    wanted = _cut_quoted(rest) or (rest.strip() if found[3] == ":" else _cut_sentence(rest))
-    if wanted.lower().rstrip("!.") in _GREETINGS and found[1].lower() == "say":
-        greeting = wanted[0].upper() + wanted[1:].rstrip("!.")
+    rest = text[match.end() :]
+    echo = _cut_quoted(rest) or (rest.strip() if match[3] == ":" else _cut_sentence(rest))
+    if echo.lower().rstrip("!.") in _GREETINGS and match[1].lower() == "say":
+        greeting = echo[0].upper() + echo[1:].rstrip("!.")
         return greeting + ("!", ".", "! :-)", ", and welcome!")[variant % 4]
-    return wanted or None
+    return echo or None
 
 
 def _cut_quoted(rest: str) -> str:

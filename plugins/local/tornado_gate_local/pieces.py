@@ -80,14 +80,14 @@ async def parse_events(plan: AnswerPlan, chunks: AsyncIterator[bytes]) -> AsyncI
     indexes: dict[tuple[int, int], int] = {}
     async for line in chunks:
         number, position, text, last = orjson.loads(line)
-        place = (number, position)
-        if place not in indexes:
-            indexes[place] = len(indexes)
-            yield _make_start(indexes[place], number, result.choices[number].parts[position])
+        key = (number, position)
+        if key not in indexes:
+            indexes[key] = len(indexes)
+            yield _make_start(indexes[key], number, result.choices[number].parts[position])
         if text:
-            yield PartDelta(index=indexes[place], data=text)
+            yield PartDelta(index=indexes[key], data=text)
         if last:
-            yield PartEnd(index=indexes[place])
+            yield PartEnd(index=indexes[key])
     if result.usage is not None:
         yield UsageReport(usage=result.usage)
     for number, choice in enumerate(result.choices):

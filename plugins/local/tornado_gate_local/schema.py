@@ -175,10 +175,10 @@ class _SchemaFiller:
             if "contains" in words and index < max(1, words.get("minContains", 1)):
                 schema = {"allOf": [schema, words["contains"]]}
             inner = replace(place, depth=place.depth + 1, variant=place.variant + index)
-            found, valid = self._make_item(schema, result, inner, words)
+            item, valid = self._make_item(schema, result, inner, words)
             if index >= least and not valid:
                 break
-            result.append(found)
+            result.append(item)
         return result
 
     def _choose_length(self, prefix: list[Schema], rest: Schema, place: SchemaPlace) -> int:
@@ -191,13 +191,13 @@ class _SchemaFiller:
 
     def _make_item(self, schema: Schema, before: list[Json], place: SchemaPlace, words: Keywords) -> tuple[Json, bool]:
         """An item; with `uniqueItems` one that differs from those before it."""
-        found = self.find_value(schema, place)
+        item = self.find_value(schema, place)
         attempts = len(before) + 5 if words.get("uniqueItems") else 0
         for variant in range(attempts):
-            if has_distinct_items([*before, found[0]]):
-                return found
-            found = self.find_value(schema, replace(place, variant=variant))
-        return found if not attempts or has_distinct_items([*before, found[0]]) else (found[0], False)
+            if has_distinct_items([*before, item[0]]):
+                return item
+            item = self.find_value(schema, replace(place, variant=variant))
+        return item if not attempts or has_distinct_items([*before, item[0]]) else (item[0], False)
 
     def _iterate_numbers(self, words: Keywords, whole: bool, place: SchemaPlace) -> Iterator[int | float]:
         yield from self.unused[place.variant : place.variant + 20]

@@ -53,7 +53,7 @@ def split_tokens(text: str) -> list[str]:
 
 def take_first_tokens(text: str, most: int) -> list[str]:
     """At most `most` tokens from the start of `text`; the rest is not read."""
-    return [found.group() for found in islice(_TOKEN.finditer(text), most)]
+    return [match.group() for match in islice(_TOKEN.finditer(text), most)]
 
 
 def count_tokens(texts: Iterable[str], exact: int = EXACT_CHARACTERS) -> int:
@@ -80,8 +80,10 @@ def get_stem(word: str) -> str:
 
 def list_significant(text: str) -> list[str]:
     """The words of a sample of `text` without stop words, in order, without duplicates."""
-    found = (word for word in list_words(text) if word.lower() not in STOP_WORDS and (len(word) > 1 or word.isdigit()))
-    return list(dict.fromkeys(found))
+    significant = (
+        word for word in list_words(text) if word.lower() not in STOP_WORDS and (len(word) > 1 or word.isdigit())
+    )
+    return list(dict.fromkeys(significant))
 
 
 def list_stems(text: str) -> frozenset[str]:
@@ -95,14 +97,14 @@ def split_name(name: str) -> list[str]:
 
 def list_numbers(text: str) -> list[int | float]:
     """The numbers in a sample of `text`, in order."""
-    found = _NUMBER.findall(take_sample(text))
-    return [float(number) if "." in number else int(number) for number in found[:100]]
+    numbers = _NUMBER.findall(take_sample(text))
+    return [float(number) if "." in number else int(number) for number in numbers[:100]]
 
 
 def find_sum(text: str) -> str | None:
     """The first sum in a sample of `text`: '2+2' in 'What is 2+2?'."""
-    found = _SUM.search(take_sample(text))
-    return found.group() if found else None
+    match = _SUM.search(take_sample(text))
+    return match.group() if match else None
 
 
 def calculate(expression: str) -> str | None:

@@ -160,7 +160,7 @@ class Control(RequestHandler):
     async def get(self, kind: str) -> None:
         count, received = int(self.get_argument("count", "0")), self.received
         async with received.changed:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await received.changed.wait_for(lambda: len(getattr(received, kind)) >= count)
             kept = getattr(received, kind)
             values = list(kept.values()) if isinstance(kept, dict) else kept

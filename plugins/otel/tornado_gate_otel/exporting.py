@@ -10,7 +10,8 @@ import threading
 import time
 import uuid
 import weakref
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from opentelemetry._logs import Logger
 
     from tornado_gate_otel.measurements import Measurements
+
+Exporter = TypeVar("Exporter")
 
 BATCH_SPANS: Final = 512
 ATTRIBUTE_CHARACTERS: Final = 1000
@@ -89,15 +92,8 @@ class Exporting:
 
     def _start_traces(self, resource: Resource) -> Tracer:
         settings = self._settings
-        exporter = OTLPSpanExporter(
-            endpoint=settings.endpoint, headers=dict(settings.headers), timeout=settings.timeout_seconds
-        )
-        processor = BatchSpanProcessor(
-            exporter,
-            max_queue_size=settings.queue_spans,
-            schedule_delay_millis=settings.interval_seconds * 1000,
-            max_export_batch_size=min(BATCH_SPANS, settings.queue_spans),
-        )
+        exporter = self._make_exporter(OTLPSpanExporter, settings.endpoint)
+        processor = BatchSpanProcessor(exporter, **self._list_batch_options())
         provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(settings.sample)),
             resource=resource,
@@ -117,11 +113,8 @@ class Exporting:
         from tornado_gate_otel.measurements import Measurements
 
         settings = self._settings
-        exporter = OTLPMetricExporter(
-            endpoint=settings.metrics_endpoint, headers=dict(settings.headers), timeout=settings.timeout_seconds
-        )
         reader = PeriodicExportingMetricReader(
-            exporter,
+            self._make_exporter(OTLPMetricExporter, settings.metrics_endpoint),
             export_interval_millis=settings.metrics_interval_seconds * 1000,
             export_timeout_millis=settings.timeout_seconds * 1000,
         )
@@ -137,15 +130,8 @@ class Exporting:
         from tornado_gate_otel.records import GATEWAY_LOGGER, RecordHandler
 
         settings = self._settings
-        exporter = OTLPLogExporter(
-            endpoint=settings.logs_endpoint, headers=dict(settings.headers), timeout=settings.timeout_seconds
-        )
-        processor = BatchLogRecordProcessor(
-            exporter,
-            schedule_delay_millis=settings.interval_seconds * 1000,
-            max_export_batch_size=min(BATCH_SPANS, settings.queue_spans),
-            max_queue_size=settings.queue_spans,
-        )
+        exporter = self._make_exporter(OTLPLogExporter, settings.logs_endpoint)
+        processor = BatchLogRecordProcessor(exporter, **self._list_batch_options())
         provider = LoggerProvider(resource, shutdown_on_exit=False)
         provider.add_log_record_processor(processor)
         self.logger = provider.get_logger("tornado_gate", __version__)
@@ -153,6 +139,20 @@ class Exporting:
         logging.getLogger(GATEWAY_LOGGER).addHandler(handler)
         weakref.finalize(self, logging.getLogger(GATEWAY_LOGGER).removeHandler, handler).atexit = False
         self._end_with(provider)
+
+    def _make_exporter(self, kind: Callable[..., Exporter], endpoint: str) -> Exporter:
+        """Return an exporter of spans, metrics or records, with the settings that all of them share."""
+        settings = self._settings
+        return kind(endpoint=endpoint, headers=dict(settings.headers), timeout=settings.timeout_seconds)
+
+    def _list_batch_options(self) -> dict[str, Any]:
+        """Return the options of the queue of spans, or of records."""
+        settings = self._settings
+        return {
+            "max_queue_size": settings.queue_spans,
+            "schedule_delay_millis": settings.interval_seconds * 1000,
+            "max_export_batch_size": min(BATCH_SPANS, settings.queue_spans),
+        }
 
     def _end_with(self, provider: Any) -> None:
         """Shut a provider down when a reload with other settings drops this object, or when the process ends.

@@ -208,9 +208,9 @@ WORST: Final = (
 
 
 def measure(used: RedactSettings, text: str) -> float:
-    began = time.process_time()
+    began = time.thread_time()
     find_values(used, text)
-    return time.process_time() - began
+    return time.thread_time() - began
 
 
 @pytest.mark.qa

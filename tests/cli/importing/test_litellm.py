@@ -121,7 +121,10 @@ LOSSES: list[tuple[dict[str, Any], str]] = [
         {"model_list": [make_deployment()], "litellm_settings": {"max_budget": 5, "budget_duration": "7d"}},
         "UTC day or month",
     ),
-    ({"model_list": [make_deployment()], "general_settings": {"database_url": "postgresql://x"}}, "only hashes"),
+    (
+        {"model_list": [make_deployment()], "general_settings": {"database_url": "postgresql://x"}},
+        "name it too, with --database and --keys",
+    ),
     ({"model_list": [make_deployment()], "guardrails": [{"guardrail_name": "g"}]}, "plugin redact"),
     ({"model_list": [make_deployment()], "environment_variables": {"A": "b"}}, "environment_variables.A"),
     ({"other": 1}, "has no models"),
@@ -208,7 +211,7 @@ def test_a_file_that_cannot_be_read_is_exit_code_1_with_the_reason(tmp_path: Pat
 
 def test_without_an_output_the_conf_goes_to_stdout_and_the_report_to_stderr(tmp_path: Path) -> None:
     result = run("import", "litellm", FILES / "litellm.yaml")
-    assert result.stdout.startswith("# Imported from LiteLLM's litellm.yaml")
+    assert result.stdout.startswith("# Imported from LiteLLM: litellm.yaml")
     assert "set these environment variables: AZURE_API_KEY" in result.stderr
 
 

@@ -32,7 +32,7 @@ SWITCH = (
 def run(request: pytest.FixtureRequest) -> Callable[[Test], None]:
     def run(test: Test) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await test()
 
         with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:

@@ -24,7 +24,7 @@ from tornado_gate_openai.voice import (
     VoiceSession,
 )
 
-SECONDS = 10
+SECONDS = 60
 
 
 def tone(ms: int, loudness: float = 0.3, hertz: float = 440.0) -> bytes:
@@ -138,16 +138,20 @@ class Client:
 
     async def drained(self) -> list[dict[str, Any]]:
         """All events that are there, and come without anybody doing anything."""
-        found = []
-        while True:
+        found: list[dict[str, Any]] = []
+        silent = 0
+        while silent < 2:  # on a busy machine a time may end while tasks are ready
             try:
                 async with asyncio.timeout(0.05):
                     text = await self.session.receive()
             except TimeoutError:
-                return found
+                silent += 1
+                continue
             if text is None:
                 return found
+            silent = 0
             found.append(json.loads(text))
+        return found
 
 
 def types(events: list[dict[str, Any]]) -> list[str]:

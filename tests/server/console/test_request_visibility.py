@@ -8,6 +8,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -155,8 +156,9 @@ def test_members_have_the_page_in_their_navigation(console: AdminConsole) -> Non
     assert 'href="/console/requests"' in console.get("/console/", "member")
 
 
-def test_advice_about_the_configuration_is_for_administrators(console: AdminConsole) -> None:
-    console.add_request("unreachable", user=console.users["disabled"].id, error_code="upstream_unreachable")
-    console.add_request("unreachable-2", user=console.users["lead"].id, team="", error_code="upstream_unreachable")
-    assert "Check base_url" in console.get("/console/requests/unreachable")
-    assert "Check base_url" not in console.get("/console/requests/unreachable-2", "lead")
+def test_advice_about_the_configuration_is_for_administrators(tmp_path: Path) -> None:
+    with serve_console(tmp_path) as console:
+        console.add_request("unreachable", user=console.users["disabled"].id, error_code="upstream_unreachable")
+        console.add_request("unreachable-2", user=console.users["lead"].id, team="", error_code="upstream_unreachable")
+        assert "Check base_url" in console.get("/console/requests/unreachable")
+        assert "Check base_url" not in console.get("/console/requests/unreachable-2", "lead")

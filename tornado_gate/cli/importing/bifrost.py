@@ -123,12 +123,12 @@ class _Importer:
             weight = parse_number(key.get("weight", 1))
             weight = 1 if weight is None else weight
             settings, aliases = self._read_key_config(key)
-            found = groups.setdefault(
+            group = groups.setdefault(
                 repr((sorted(models), weight, settings, aliases)), ([], settings, models, weight, aliases)
             )
             value = key.get("value")
             if isinstance(value, str) and value:
-                found[0].append(value)
+                group[0].append(value)
         merged = []
         for values, settings, models, weight, aliases in groups.values():
             secret = (

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tornado_gate.cli.importing.bounds import convert_bound, find_period
 from tornado_gate.cli.importing.builder import ConfBuilder
-from tornado_gate.cli.importing.texts import list_names, list_objects, list_unread, make_name, parse_number
+from tornado_gate.cli.importing.texts import list_names, list_objects, list_unread, make_name, parse_hash, parse_number
 
 _BUDGET_OWNERS: Final = {"virtual_key": "virtual_key_id", "team": "team_id", "customer": "customer_id"}
 _KEY_LIMITS: Final = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
@@ -99,9 +99,9 @@ class GovernanceReader:
         if key.get("is_active") is False or self._has_expired(key, where):
             self._report.note(f"governance.{where} is inactive or has expired, so it is left out")
             return
-        value = key.get("value")
-        if not isinstance(value, str) or not value:
-            text = "the file does not have its value, which Bifrost has made; copy it from there, or make a new key"
+        value, digest = str(key.get("value") or ""), parse_hash(key.get("value_hash"))
+        if not value and digest is None:
+            text = "the source does not have its value, which Bifrost has made; copy it from there, or make a new key"
             self._report.lose(f"governance.{where}", text)
             return
         models = self._list_models(key, where, empty_is_all=empty_is_all)
@@ -113,20 +113,35 @@ class GovernanceReader:
         customer = customer or str(key.get("customer_id") or "")
         bounds = self._read_bounds(key, "virtual_key", where)
         limits = {bound: bounds.pop(bound) for bound in _KEY_LIMITS if bound in bounds}
-        self._builder.add_key(
-            name, value, team=team, user=self._customers.get(customer), models=models, budget=bounds, **limits
-        )
+        if value:
+            self._builder.add_key(
+                name, value, team=team, user=self._customers.get(customer), models=models, budget=bounds, **limits
+            )
+        elif digest is not None:
+            team = self._add_stored_team(team)
+            self._builder.add_stored_key(name, digest, team=team, models=models, budget=bounds, limits=limits)
+            if customer:
+                text = "a key of which only the hash is known has no user; give its team or itself the bounds of the customer"
+                self._report.lose(f"governance.{where}, customer", text)
         self._report.note(
             "callers that send a virtual key in x-bf-vk must send it as Authorization: Bearer or x-api-key"
         )
 
+    def _add_stored_team(self, name: str) -> str:
+        """Add a team of conf to those of the database too, once."""
+        if name and name not in self._builder.stored_teams:
+            bounds = dict(self._builder.teams.get(name, {}).get("limits", {}))
+            limits = {bound: bounds.pop(bound) for bound in _KEY_LIMITS if bound in bounds}
+            self._builder.add_stored_team(name, budget=bounds, limits=limits)
+        return name
+
     def _has_expired(self, key: dict[str, Any], where: str) -> bool:
         """Return whether a key has expired. Report an expiry in the future."""
-        text = key.get("expires_at")
+        text = str(key.get("expires_at") or "")
         if not text:
             return False
         try:
-            moment = datetime.fromisoformat(str(text))
+            moment = datetime.fromisoformat(text)
         except ValueError:
             moment = datetime.max.replace(tzinfo=UTC)
         if moment.tzinfo is None:
@@ -197,16 +212,16 @@ class GovernanceReader:
                 continue
             bounds = self._read_bounds(config, "", where)
             models = [f"{provider}/{name}"] if provider else [name, *(f"{other}/{name}" for other in self._models)]
-            found = [model for model in models if model in self._builder.models]
-            for model in found:
+            known_models = [model for model in models if model in self._builder.models]
+            for model in known_models:
                 self._builder.models[model].setdefault("limits", {}).update(bounds)
-            if not found:
+            if not known_models:
                 self._report.lose(
                     f"governance.{where}", "this model is not in conf; set `limits` of the model that serves it"
                 )
-            elif len(found) > 1:
+            elif len(known_models) > 1:
                 self._report.note(
-                    f"each of the models {', '.join(found)} has the bounds of governance.{where} for itself"
+                    f"each of the models {', '.join(known_models)} has the bounds of governance.{where} for itself"
                 )
 
     def _read_providers(self) -> None:

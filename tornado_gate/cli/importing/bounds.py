@@ -18,6 +18,7 @@ _NAMES: Final = {
     ("tokens", "month"): "tokens_per_month",
     ("usd", "day"): "usd_per_day",
     ("usd", "month"): "usd_per_month",
+    ("concurrent", ""): "concurrent_requests",
 }
 
 
@@ -32,7 +33,7 @@ def find_period(duration: Any) -> str:
 
 
 def convert_bound(kind: str, amount: Any, period: str, where: str, report: Report) -> dict[str, Any]:
-    """Return the bound of conf for an amount of requests, tokens or usd; {} without an amount.
+    """Return the bound of conf for an amount of requests, tokens, usd or concurrent requests; {} without an amount.
 
     Report a period that conf does not have.
     """

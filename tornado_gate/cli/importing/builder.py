@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import yaml
@@ -41,7 +43,11 @@ class _Dumper(yaml.SafeDumper):
 
 
 class ConfBuilder(State):
-    """The entries of conf by section, and the report. Names that are taken get a number."""
+    """The entries of conf by section, keys and teams for the database, and the report. Names that are taken get a number.
+
+    `stored_keys` are keys of which only the hash is known, `stored_teams` their teams: the members of the file that
+    ``tornado-gate keys import`` reads.
+    """
 
     report: Report = field(default_factory=Report)
     plugins: dict[str, Any] = field(default_factory=dict)
@@ -55,6 +61,8 @@ class ConfBuilder(State):
     retries: dict[str, Any] = field(default_factory=dict)
     circuits: dict[str, Any] = field(default_factory=dict)
     cors: dict[str, Any] = field(default_factory=dict)
+    stored_keys: list[dict[str, Any]] = field(default_factory=list)
+    stored_teams: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add_provider(
         self, name: str, vendor: SourceVendor, settings: Mapping[str, Any], *, is_shared: bool = True
@@ -90,12 +98,25 @@ class ConfBuilder(State):
         self.keys.append({"name": name, "key": key, **{field: value for field, value in rest.items() if value}})
         return name
 
+    def add_stored_key(self, name: str, digest: str, *, expires: datetime | None = None, **rest: Any) -> None:
+        """Add a key for the database by the SHA-256 of its text in hexadecimal. Empty members of `rest` are left out."""
+        entry = {"name": name, "sha256": digest, **{field: value for field, value in rest.items() if value}}
+        self.stored_keys.append(entry if expires is None else {**entry, "expires": expires.isoformat()})
+
+    def add_stored_team(self, name: str, **rest: Any) -> str:
+        """Add a team for the database and return its name. Empty members of `rest` are left out."""
+        name = _choose_free_name(name, self.stored_teams)
+        self.stored_teams[name] = {field: value for field, value in rest.items() if value}
+        return name
+
     def finish(self) -> None:
         """Repair references between entries: fallbacks to models that were not carried, loops, and globs without a model."""
         for name, entry in list(self.models.items()):
             self._check_fallbacks(name, entry)
         self._replace_loops()
         self.keys = [entry for entry in self.keys if self._check_globs(entry)]
+        for entry in self.stored_keys if self.models else ():
+            self._report_unmatched(entry)
 
     def _check_fallbacks(self, name: str, entry: dict[str, Any]) -> None:
         kept = [other for other in entry.pop("fallback", []) if self._prepare_fallback(name, other)]
@@ -162,11 +183,8 @@ class ConfBuilder(State):
         globs = key.get("models")
         if not globs:
             return True
-        kept = [glob for glob in globs if any(globs_overlap(glob, name) for name in self.models)]
-        for glob in globs:
-            if glob not in kept:
-                text = "this gateway has no such model; add it under models, then to the key"
-                self.report.lose(f"the model '{glob}' of the key '{key['name']}'", text)
+        unmatched = self._report_unmatched(key)
+        kept = [glob for glob in globs if glob not in unmatched]
         if not kept:
             self.report.lose(
                 f"the key '{key['name']}'", "none of its models is in conf, and a key without models may use all"
@@ -175,14 +193,27 @@ class ConfBuilder(State):
         key["models"] = kept
         return True
 
+    def _report_unmatched(self, key: dict[str, Any]) -> list[str]:
+        """Return the globs of a key that match no model, and report them."""
+        globs = key.get("models", [])
+        unmatched = [glob for glob in globs if not any(globs_overlap(glob, name) for name in self.models)]
+        for glob in unmatched:
+            text = "this gateway has no such model; add it under models, then to the key"
+            self.report.lose(f"the model '{glob}' of the key '{key['name']}'", text)
+        return unmatched
+
     def list_variables(self) -> list[str]:
         """Return the environment variables that the configuration needs, in the order of the file."""
-        found = [name for text in list_texts(self.collect()) for name in _REFERENCE.findall(text)]
-        return list(dict.fromkeys(found))
+        variables = [name for text in list_texts(self.collect()) for name in _REFERENCE.findall(text)]
+        return list(dict.fromkeys(variables))
 
     def collect(self) -> dict[str, Any]:
         """Return the sections that have entries."""
         return {name: value for name in SECTIONS if (value := getattr(self, name))}
+
+    def format_accounts(self) -> str:
+        """Return the text of the file with keys and teams for the database."""
+        return json.dumps({"teams": self.stored_teams, "keys": self.stored_keys}, indent=1, ensure_ascii=False) + "\n"
 
     def format_text(self, source: str) -> str:
         """Return the text of the file. `source` describes where it comes from."""
@@ -245,7 +276,7 @@ def list_texts(value: Any) -> Iterator[str]:
             yield from list_texts(item)
 
 
-def _choose_free_name(name: str, taken: Mapping[str, Any]) -> str:
-    if name not in taken:
+def _choose_free_name(name: str, used: Mapping[str, Any]) -> str:
+    if name not in used:
         return name
-    return next(free for number in range(2, len(taken) + 3) if (free := f"{name}-{number}") not in taken)
+    return next(free for number in range(2, len(used) + 3) if (free := f"{name}-{number}") not in used)

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tornado_gate.cli.importing.builder import ConfBuilder
+from tornado_gate.cli.importing.databases import Tables
+from tornado_gate.cli.importing.litellm_accounts import add_accounts, list_access_groups
 from tornado_gate.cli.importing.litellm_deployments import DeploymentReader
 from tornado_gate.cli.importing.texts import (
     get_object,
@@ -44,11 +46,8 @@ _ADVICE: Final = {
     "litellm_settings.context_window_fallbacks": "a fallback for long prompts only cannot be stated; use `fallback` of the model",
     "litellm_settings.content_policy_fallbacks": "a fallback for refused contents cannot be stated; use `fallback` of the model",
     "litellm_settings.default_team_settings": "teams have limits and budgets under `teams`; logging services are plugins",
-    "general_settings.database_url": (
-        "keys, teams and models in LiteLLM's database are not read, which has only hashes of keys; make new keys with "
-        "`tornado-gate keys create`"
-    ),
-    "general_settings.store_model_in_db": "models in LiteLLM's database are not read; add them under `models`",
+    "general_settings.database_url": "keys and teams are in LiteLLM's database; name it too, with --database and --keys",
+    "general_settings.store_model_in_db": "models in LiteLLM's database are encrypted; add them under `models`",
     "general_settings.alerting": "alerts come from the metrics at /metrics; set them up in your monitoring",
     "general_settings.pass_through_endpoints": "other addresses are not forwarded; call them directly, or write a plugin",
     "guardrails": "guards are plugins here; see the plugin redact and docs/how-to/guards.md",
@@ -70,14 +69,25 @@ _HARMLESS: Final = frozenset(
 """Settings that only tune LiteLLM itself, or whose effect this gateway has always."""
 
 
-def read_litellm(source: Any) -> ConfBuilder:
-    """Return the configuration of a parsed config.yaml."""
-    return _Importer(source if isinstance(source, dict) else {}).read()
+def read_litellm(source: Any, tables: Tables | None = None) -> ConfBuilder:
+    """Return the configuration of a parsed config.yaml, with the keys and teams of the database if its `tables` are given.
+
+    `source` is None if only the database is known.
+    """
+    importer = _Importer(source if isinstance(source, dict) else {})
+    if tables is None:
+        return importer.read()
+    add_accounts(importer.builder, tables, list_access_groups(source))
+    if source is None:
+        text = "LiteLLM has its models in config.yaml; name that file, and the database with --database"
+        importer.builder.report.lose("models", text)
+        return importer.builder
+    return importer.read(has_database=True)
 
 
 class _Importer:
     def __init__(self, source: dict[str, Any]) -> None:
-        self._builder = ConfBuilder()
+        self.builder = ConfBuilder()
         self._variables = get_object(source, "environment_variables")
         self._used: set[str] = set()
         self._source: dict[str, Any] = self._refer(source)
@@ -86,9 +96,11 @@ class _Importer:
         self._general = get_object(self._source, "general_settings")
         self._read: set[str] = set()
 
-    def read(self) -> ConfBuilder:
+    def read(self, *, has_database: bool = False) -> ConfBuilder:
+        if has_database:
+            self._read |= {"general_settings.database_url"}
         if not list_objects(self._source.get("model_list")):
-            self._builder.report.lose("model_list", "the file has no models; is it LiteLLM's config.yaml?")
+            self.builder.report.lose("model_list", "the file has no models; is it LiteLLM's config.yaml?")
         self._read_models()
         self._read_strategy()
         self._read_fallbacks()
@@ -97,8 +109,8 @@ class _Importer:
         self._read_cache()
         self._read_master_key()
         self._report_rest()
-        self._builder.finish()
-        return self._builder
+        self.builder.finish()
+        return self.builder
 
     def _refer(self, value: Any, name: str = "") -> Any:
         """Return a value in which ``os.environ/NAME`` is ``${NAME}``, with the default that the file states for it."""
@@ -138,7 +150,7 @@ class _Importer:
         timeout = parse_number(self._get("router_settings", "timeout")) or parse_number(
             self._get("litellm_settings", "request_timeout")
         )
-        reader = DeploymentReader(self._builder, list_objects(self._source.get("credential_list")), timeout)
+        reader = DeploymentReader(self.builder, list_objects(self._source.get("credential_list")), timeout)
         groups: dict[str, list[dict[str, Any]]] = {}
         for index, item in enumerate(list_objects(self._source.get("model_list"))):
             where = f"model_list.{index}"
@@ -159,22 +171,25 @@ class _Importer:
             entry["targets"] = [{**target, "weight": weight} for target, weight in zip(targets, weights, strict=True)]
         for deployment in deployments:
             entry.update(deployment["facts"])
-        self._builder.add_model(name, entry, deployments[0]["where"])
+        self.builder.add_model(name, entry, deployments[0]["where"])
 
     def _choose_weights(self, deployments: list[dict[str, Any]]) -> list[int]:
         """Return the weights: from the first of weight, rpm and tpm that the first deployment has.
 
         Deployments with a lower `order` are tried first. Those without a weight get almost no requests unless others fail.
         """
-        given = [deployment["weights"] for deployment in deployments]
-        kind = next((kind for kind in ("weight", "rpm", "tpm") if given[0].get(kind) is not None), "")
-        least = min((values[kind] for values in given if kind and values.get(kind)), default=1) / SHARE_WITHOUT_WEIGHT
-        weights = [values[kind] if kind and values.get(kind) is not None else least for values in given]
-        orders = [values.get("order") or 1 for values in given]
+        weights_of_all = [deployment["weights"] for deployment in deployments]
+        kind = next((kind for kind in ("weight", "rpm", "tpm") if weights_of_all[0].get(kind) is not None), "")
+        least = (
+            min((values[kind] for values in weights_of_all if kind and values.get(kind)), default=1)
+            / SHARE_WITHOUT_WEIGHT
+        )
+        weights = [values[kind] if kind and values.get(kind) is not None else least for values in weights_of_all]
+        orders = [values.get("order") or 1 for values in weights_of_all]
         groups = [[index for index, order in enumerate(orders) if order == level] for level in sorted(set(orders))]
         scaled = order_weights([[weights[index] for index in group] for group in groups])
         if len(groups) > 1:
-            self._builder.report.note(
+            self.builder.report.note(
                 "`order` of deployments is stated by weights: targets are chosen at random by weight, and all others are "
                 "tried if one fails"
             )
@@ -183,7 +198,7 @@ class _Importer:
             for group, own in zip(groups, scaled, strict=True)
             for index, weight in zip(group, own, strict=True)
         }
-        return [by_index[index] for index in range(len(given))]
+        return [by_index[index] for index in range(len(weights_of_all))]
 
     def _read_strategy(self) -> None:
         name = self._get("router_settings", "routing_strategy")
@@ -192,16 +207,16 @@ class _Importer:
         strategy = _STRATEGIES.get(str(name))
         if strategy is None:
             text = "there is no such strategy, so targets are chosen by weight; set `strategy` of the models, such as least_busy"
-            self._builder.report.lose(f"router_settings.routing_strategy {name}", text)
+            self.builder.report.lose(f"router_settings.routing_strategy {name}", text)
         elif strategy != "weighted":
-            for entry in self._builder.models.values():
+            for entry in self.builder.models.values():
                 if "targets" in entry:
                     entry["strategy"] = strategy
 
     # Fallbacks and aliases
 
     def _read_fallbacks(self) -> None:
-        models = self._builder.models
+        models = self.builder.models
         default = list_names(self._get_either("default_fallbacks"))
         for name, others in self._list_fallbacks(self._get_either("fallbacks")):
             if name == "*":
@@ -209,9 +224,7 @@ class _Importer:
             elif name in models:
                 models[name]["fallback"] = [*models[name].get("fallback", []), *others]
             else:
-                self._builder.report.lose(
-                    f"the fallbacks of '{name}'", "this model is not in conf; add it under models"
-                )
+                self.builder.report.lose(f"the fallbacks of '{name}'", "this model is not in conf; add it under models")
         for name, entry in models.items():
             if default and "fallback" not in entry:
                 entry["fallback"] = [str(other) for other in default if other != name]
@@ -222,7 +235,7 @@ class _Importer:
                 names = [other for other in others if isinstance(other, str)] if isinstance(others, list) else []
                 if not isinstance(others, list) or len(names) != len(others):
                     text = "a fallback with parameters of its own cannot be stated; make a model with them and name it"
-                    self._builder.report.lose(f"the fallbacks of '{name}'", text)
+                    self.builder.report.lose(f"the fallbacks of '{name}'", text)
                 yield str(name), names
 
     def _read_aliases(self) -> None:
@@ -231,12 +244,12 @@ class _Importer:
                 aliases = self._get(section, name)
                 for alias, target in (aliases if isinstance(aliases, dict) else {}).items():
                     model = target.get("model") if isinstance(target, dict) else target
-                    self._builder.add_alias(str(alias), str(model), f"{section}.{name}.{alias}")
+                    self.builder.add_alias(str(alias), str(model), f"{section}.{name}.{alias}")
 
     # Limits, retries, keys
 
     def _read_limits(self) -> None:
-        builder = self._builder
+        builder = self.builder
         retries = self._get_either("num_retries")
         if (count := parse_number(retries)) is not None and count >= 1:
             builder.retries["same_target"] = min(int(count), _MOST_RETRIES)
@@ -265,7 +278,7 @@ class _Importer:
         if str(period) in _MONTH:
             return {"usd_per_month": shorten_number(budget)}
         text = "budgets are for a UTC day or month; set usd_per_day or usd_per_month of limits.gateway"
-        self._builder.report.lose(where, text)
+        self.builder.report.lose(where, text)
         return {}
 
     def _read_cache(self) -> None:
@@ -274,23 +287,23 @@ class _Importer:
             return
         parameters = parameters if isinstance(parameters, dict) else {}
         kind = parameters.get("type", "redis")
-        self._builder.plugins["cache"] = {"caches": {"chat": "all", "embeddings": "all"}}
+        self.builder.plugins["cache"] = {"caches": {"chat": "all", "embeddings": "all"}}
         ttl = parse_number(parameters.get("ttl"))
         if ttl:
-            self._builder.plugins["cache"]["keep_seconds"] = shorten_number(ttl)
+            self.builder.plugins["cache"]["keep_seconds"] = shorten_number(ttl)
         if kind != "local":
             text = (
                 "the plugin cache keeps responses for equal requests only, in the memory of each process; its setting "
                 "`store` shares them in Redis or Valkey"
             )
-            self._builder.report.lose(f"litellm_settings.cache_params.type {kind}", text)
+            self.builder.report.lose(f"litellm_settings.cache_params.type {kind}", text)
 
     def _read_master_key(self) -> None:
         key = self._get("general_settings", "master_key")
         if isinstance(key, str) and key:
-            self._builder.add_key("master", key, role="administrator")
+            self.builder.add_key("master", key, role="administrator")
         else:
-            self._builder.report.note(
+            self.builder.report.note(
                 "LiteLLM has no master_key and serves everybody. This gateway makes a key at its first start, which callers need"
             )
 
@@ -304,11 +317,11 @@ class _Importer:
             for name in list_unread(values, ()):
                 path = f"{section}.{name}"
                 if path not in self._read and path not in _HARMLESS:
-                    self._builder.report.lose(path, _ADVICE.get(path, _DEFAULT_ADVICE))
+                    self.builder.report.lose(path, _ADVICE.get(path, _DEFAULT_ADVICE))
         known = {"model_list", "credential_list", "environment_variables", *sections}
         for name in list_unread(self._source, known):
-            self._builder.report.lose(name, _ADVICE.get(name, _DEFAULT_ADVICE))
+            self.builder.report.lose(name, _ADVICE.get(name, _DEFAULT_ADVICE))
         for name in self._variables:
             if name not in self._used and not str(name).startswith("REDIS_"):
                 text = "conf does not set environment variables; set it where the gateway is started"
-                self._builder.report.lose(f"environment_variables.{name}", text)
+                self.builder.report.lose(f"environment_variables.{name}", text)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import ipaddress
 import time
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tornado_gate.cli.importing.builder import ConfBuilder, make_target
+from tornado_gate.cli.importing.databases import Tables, is_sqlite, read_database
+from tornado_gate.cli.importing.files import read_json
 from tornado_gate.cli.importing.texts import (
     list_objects,
     list_unread,
@@ -51,6 +54,18 @@ _TYPE_NAMES: Final = {
     41: "vertex",
 }
 _NEW_API_COLUMNS: Final = frozenset({"channel_info", "tag", "setting", "param_override", "auto_ban"})
+COLUMNS: Final = {
+    "channels": (
+        *("id", "type", "key", "openai_organization", "status", "name", "weight", "base_url", "models", "group", "tag"),
+        *("model_mapping", "status_code_mapping", "priority", "setting", "param_override", "header_override"),
+        *("channel_info", "auto_ban", "system_prompt"),
+    ),
+    "tokens": (
+        *("id", "user_id", "key", "status", "name", "expired_time", "remain_quota", "unlimited_quota", "group"),
+        *("model_limits_enabled", "model_limits", "models", "allow_ips", "subnet", "deleted_at"),
+    ),
+    "users": ("id", "username", "status", "group", "deleted_at"),
+}
 _ENABLED: Final = 1
 _CHANNEL_LOSSES: Final = {
     "param_override": "conf has no parameters that replace those of requests; let the callers send them",
@@ -58,6 +73,21 @@ _CHANNEL_LOSSES: Final = {
     "status_code_mapping": "statuses cannot be replaced; callers get those of docs/reference/api.md",
     "system_prompt": "conf adds no system prompt; let the callers send it, or write a wrapper",
 }
+
+
+def read_new_api_tables(source: str | Path) -> Tables:
+    """Return the rows of the tables. `source` is an address, an SQLite file, or JSON with the tables as members.
+
+    The answer of an API, ``{"data": {"items": […]}}``, is a table of channels. Raises UnreadableSource.
+    """
+    if isinstance(source, str) or is_sqlite(source):
+        return read_database(source, COLUMNS, needed="channels", product="new-api or one-api, such as one-api.db")
+    value = read_json(source)
+    for name in ("data", "items"):
+        if isinstance(value, dict) and "channels" not in value and name in value:
+            value = value[name]
+    tables = {"channels": value} if isinstance(value, list) else value if isinstance(value, dict) else {}
+    return {name: list_objects(tables.get(name)) for name in COLUMNS}
 
 
 def read_new_api(source: Any) -> ConfBuilder:

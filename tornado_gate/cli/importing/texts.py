@@ -15,6 +15,7 @@ from tornado_gate.config.value_checks import LONGEST_NAME
 LARGEST_WEIGHT: Final = 1_000_000
 _SPACES: Final = re.compile(r"[^\S ]|\s+")
 _NOT_IN_VARIABLES: Final = re.compile(r"[^A-Za-z0-9]+")
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -94,6 +95,12 @@ def parse_count(value: Any) -> int | str | None:
 def shorten_number(number: float) -> int | float:
     """Return a whole number as an integer, and any other with at most 9 digits after the point."""
     return int(number) if number == int(number) else round(number, 9)
+
+
+def parse_hash(value: Any) -> str | None:
+    """Return a SHA-256 in hexadecimal in lower case; None for anything else."""
+    text = value.strip().lower() if isinstance(value, str) else ""
+    return text if _HASH.fullmatch(text) else None
 
 
 def split_list(text: Any, separators: str = ",") -> list[str]:

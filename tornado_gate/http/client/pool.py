@@ -30,6 +30,7 @@ from tornado_gate.http.client.request import (
     render_header_lines,
 )
 from tornado_gate.http.client.response import HttpResponse
+from tornado_gate.streams.fair_timeouts import limit_running_time
 
 if TYPE_CHECKING:
     from tornado_gate.config.network import Proxy
@@ -235,7 +236,7 @@ class HttpClient:
 
     async def _limit_time(self, connecting: Awaitable[_Protocol]) -> _Protocol:
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with limit_running_time(self._connect_seconds):
                 return await connecting
         except TimeoutError as error:
             raise ConnectTimeout(f"no connection within {self._connect_seconds:g} s") from error

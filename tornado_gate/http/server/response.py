@@ -265,8 +265,10 @@ class RequestConnection(HTTPConnection):
             self._left = 0
         elif length is not None:
             self._left = int(length)
-        told = headers.get("Connection", "").lower()
-        self.keep = self.keep and not last and told != "close" and (modern or bodiless or length is not None)
+        connection_header = headers.get("Connection", "").lower()
+        self.keep = (
+            self.keep and not last and connection_header != "close" and (modern or bodiless or length is not None)
+        )
         if self._chunked:
             headers["Transfer-Encoding"] = "chunked"
         if not self.keep and modern:

@@ -138,9 +138,9 @@ class UpstreamSocket:
         self._ended = True
         self._response.close()
         self._wake_reader()
-        told, self._told = self._told, None
-        if told is not None:
-            told()
+        on_end, self._told = self._told, None
+        if on_end is not None:
+            on_end()
         if self._end is not None:
             self._end.set_result(None)
 

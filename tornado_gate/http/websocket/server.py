@@ -142,6 +142,6 @@ async def take_socket(stream: IOStream, connection: WebSocketConnection) -> None
         stream.close()
         raise ConnectionAbortedError("the client sent too much data before the handshake response")
     stream.io_loop.remove_handler(stream.fileno())
-    taken = socket(fileno=stream.socket.detach())
+    duplicate = socket(fileno=stream.socket.detach())
     stream.close()
-    await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, taken)
+    await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, duplicate)

@@ -53,9 +53,9 @@ class AdminHandler(ConsoleHandler):
 
     async def find_id(self, kind: str, text: str) -> str:
         """Return the id of the key, user or team that a field of a form names; `text` itself, which may be an id, if unknown."""
-        found: str = await self.run_database(find_id, self.services.database, kind, text)
-        is_of_conf = kind == "key" and found == text and any(key.name == text for key in self.snapshot.config.keys)
-        return f"{CONF_KEY}{text}" if is_of_conf else found
+        identity: str = await self.run_database(find_id, self.services.database, kind, text)
+        is_of_conf = kind == "key" and identity == text and any(key.name == text for key in self.snapshot.config.keys)
+        return f"{CONF_KEY}{text}" if is_of_conf else identity
 
     async def list_choices(self, *kinds: str) -> dict[str, list[tuple[str, str]]]:
         """Return (value, label) of the keys, users and teams that a form suggests, by kind."""

@@ -90,8 +90,8 @@ def find_bound_subjects(services: Services, overrides: Sequence[Override]) -> li
     subjects = []
     for kind, subject in dict.fromkeys((override.kind, override.subject) for override in overrides):
         with suppress(AccountError):  # deleted meanwhile, or of conf
-            found = finders[kind](subject) if kind in finders else None
-            subjects += [found] if found is not None else []
+            bound_subject = finders[kind](subject) if kind in finders else None
+            subjects += [bound_subject] if bound_subject is not None else []
     return subjects
 
 

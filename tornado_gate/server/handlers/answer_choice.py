@@ -10,19 +10,29 @@ from tornado.httputil import HTTPMessageDelegate
 
 from tornado_gate.config.model import Config
 from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler
+from tornado_gate.server.handlers.realtime import RealtimeHandler
 from tornado_gate.server.services import Services
 
 
 class AnswerHandlers:
-    """The handler of the current configuration. `make` creates one, from a `CallerRequest` and a `MatchedRoute`."""
+    """The handlers of the current configuration. `make` creates one, from a `CallerRequest` and a `MatchedRoute`.
+
+    `realtime` is the class for realtime sessions.
+    """
 
     make: Callable[[Any, Any], HTTPMessageDelegate]
+    realtime: type[Any] = RealtimeHandler
 
     def configure(self, services: Services, config: Config) -> None:
-        """Choose the handler that records tapes if the configuration has the section ``tapes``."""
+        """Choose the handlers that record tapes if the configuration has the section ``tapes``."""
         if config.tapes is None:
-            self.make = partial(DirectAnswerHandler, services)
+            self.make, self.realtime = partial(DirectAnswerHandler, services), RealtimeHandler
             return
         from tornado_gate.server.handlers.taped_answer import TapedAnswerHandler
+        from tornado_gate.server.handlers.taped_realtime import TapedRealtimeHandler
 
-        self.make = partial(TapedAnswerHandler, services)
+        self.make, self.realtime = partial(TapedAnswerHandler, services), TapedRealtimeHandler
+        if services.tapes.videos is None:
+            from tornado_gate.tapes.video_tapes import VideoTapes
+
+            services.tapes.videos = VideoTapes(services.tapes.end, services.tasks.engine)

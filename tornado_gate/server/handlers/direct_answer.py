@@ -1,8 +1,9 @@
-"""Requests whose head the client has sent before on its connection. They need no task until a step must wait.
+"""Requests that need no task until a step must wait.
 
-A `KnownHead` holds the common data of such requests. If the model has a plan (`pipeline/plans.py`), the function that receives
-the body sends the request to its upstream. The function that receives a complete response writes it to the caller. The chunks of
-a stream are written in the same way (`pipeline/stream_pump.py`). All other requests continue in a task, as in `AnswerHandler`.
+A `KnownHead` holds what requests with the same head have in common. If the model has a plan (`pipeline/plans.py`), the function
+that receives the body sends the request to its upstream. The function that receives a complete response writes it to the caller.
+The chunks of a stream are written in the same way (`pipeline/stream_pump.py`). All other requests continue in a task, as in
+`AnswerHandler`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
-from tornado.httputil import HTTPConnection
 from tornado.iostream import StreamClosedError
 
 from tornado_gate.admission.estimates import begin_charge, estimate_request, estimate_wire_tokens
@@ -22,18 +23,17 @@ from tornado_gate.http.server.response_head import is_clean_value, render_fields
 from tornado_gate.ledger.costs import format_usd
 from tornado_gate.pipeline import auth
 from tornado_gate.pipeline.auth import PLAIN_NAMES
+from tornado_gate.pipeline.chosen_attempt import ChosenAttempt
 from tornado_gate.pipeline.direct import DirectAttempt, may_begin
 from tornado_gate.pipeline.model_names import find_plain_name
 from tornado_gate.pipeline.plans import Others, Plan, TargetChoice
 from tornado_gate.pipeline.pricing import quote_answer
-from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.answer import AnswerHandler, KeepAliveWriter, make_unread_error
 from tornado_gate.server.handlers.authenticated import EMPTY_MAPPING
 from tornado_gate.server.handlers.exchange import capitalize_header_name, format_date_header
 from tornado_gate.server.handlers.known_heads import KnownHead, remember_head
 from tornado_gate.server.handlers.limit_headers import render_limit_headers
-from tornado_gate.server.services import Services
 from tornado_gate.streams.events import join_frames
 from tornado_gate.streams.passthrough import EVENTS
 from tornado_gate.types import NO_TARGET, Call, Caller, Reply, WireRequest
@@ -52,6 +52,7 @@ class DirectAnswerHandler(AnswerHandler):
     attempt: DirectAttempt | None = None
     others: Others | None = None
     limit_fields = ""
+    _make_attempt: Callable[..., DirectAttempt] = DirectAttempt
     _pings: KeepAliveWriter | None = None  # set while a stream is open
 
     def _admit(self, caller: Caller, key_digest: bytes, is_form: bool) -> None:
@@ -90,7 +91,7 @@ class DirectAnswerHandler(AnswerHandler):
             body = json_body.load_object(raw)
             plan: Any = self._find_plan(known, body)
             if plan.__class__ is not Plan:
-                plan = self._choose_target(known, plan)
+                plan = self._choose_target(known, plan, body, len(raw))
         except GateError:
             return False  # the code that sends the error raises it again
         if plan is None:
@@ -124,7 +125,7 @@ class DirectAnswerHandler(AnswerHandler):
         self.note_body(wire)
         gate.requests.begin(self.snapshot)
         gate.requests.running.add(self)
-        attempt = self.attempt = DirectAttempt(gate, plan, call, wire, closing, self._on_answered)
+        attempt = self.attempt = self._make_attempt(gate, plan, call, wire, closing, self._on_answered)
         if not attempt.begin():
             self._go_on()
         return True
@@ -146,12 +147,18 @@ class DirectAnswerHandler(AnswerHandler):
             self.limit_fields = render_fields((capitalize_header_name(name), fields[name]) for name in fields)
         return True
 
-    def _choose_target(self, known: KnownHead, choice: TargetChoice | None) -> Plan | None:
+    def _choose_target(
+        self, known: KnownHead, choice: TargetChoice | None, body: Mapping[str, Any], body_bytes: int
+    ) -> Plan | None:
         """Return the plan for one of several targets. Raises GateError."""
-        chosen = None if choice is None else choice.choose(self.gate.health, known.caller.account)
+        if choice is None:
+            return None
+        chosen = choice.choose(self.gate.health, known.caller.account, known.headers, body, body_bytes)
         if chosen is None:
             return None
         plan, self.others = chosen
+        if plan.is_tracked:
+            self._make_attempt = partial(ChosenAttempt, self.others)
         return plan
 
     def _find_plan(self, known: KnownHead, body: Mapping[str, Any]) -> Plan | TargetChoice | None:
@@ -168,7 +175,8 @@ class DirectAnswerHandler(AnswerHandler):
             return None
         plan = known.plans.get(name, _UNKNOWN)
         if plan is _UNKNOWN:
-            return self.gate.plans.add(known.plans, self.snapshot, matched.served, known.caller, name)
+            plans, served = self.gate.plans, matched.served
+            return plans.add(known.plans, self.snapshot, served, known.caller, name, known.cors_fields)
         return plan
 
     # Waiting for the upstream
@@ -433,62 +441,3 @@ class DirectAnswerHandler(AnswerHandler):
 
 _STREAM_HEADERS: dict[str, str] = {"Content-Type": EVENTS}
 """The headers of a stream whose head was written: `AnswerHandler.fail_late` looks for its type."""
-
-
-class RepeatedAnswerHandler(DirectAnswerHandler):
-    """The handler of a request whose head its client has sent before on the same connection."""
-
-    def __init__(self, services: Services, snapshot: Snapshot, known: KnownHead, connection: HTTPConnection) -> None:
-        self.started = time.monotonic()
-        self.services = services
-        self.gate = services.gate
-        self.snapshot = snapshot
-        self.request = known.request
-        self.connection = connection  # type: ignore[assignment]  # Tornado declares its base class
-        self.request_id = known.request_id or common.make_request_id()
-        self.format = known.format
-        self.caller = known.caller
-        self.known = known
-        self.body = []
-
-    def make_partial_call(self) -> Call:
-        """Return the call for the access log when the request ends before its call exists."""
-        assert self.known is not None
-        self._prepare(self.known, self.known.body_bytes)
-        return super().make_partial_call()
-
-    def find_client(self) -> str:
-        """Return the IP address of the caller, for the access log."""
-        return self.known.client if self.known is not None else super().find_client()
-
-    def take_request(self, known: KnownHead, body: bytes) -> bool:
-        """Check the caller's current permissions and limits, and begin the request with its whole body.
-
-        Return False, without an effect, if the permissions of the key have changed or the body is large.
-        """
-        gate, size = self.gate, len(body)
-        if not gate.callers.is_unchanged(known.key) or size > known.most_bytes:
-            return False
-        self.connection.close_callback = self.on_connection_close  # type: ignore[attr-defined]  # only `http.server.front` repeats heads
-        try:
-            gate.overload.enter(known.caller.account)
-        except GateError as error:
-            self.fail(error)
-            return True
-        self.is_open = self.body_read = True
-        if not self._try_to_begin(known, body):
-            self._prepare(known, size)
-            self.body = [body]
-            self.body_bytes = size
-            self.headers = self.make_first_headers()
-            self.start_work()
-        return True
-
-    def _prepare(self, known: KnownHead, size: int) -> None:
-        """Set the attributes that `AnswerHandler` needs for a body of that size."""
-        self.matched = known.matched
-        self.route = known.matched.served.route
-        self.operation = self.route.operation
-        self.key_digest = known.key_digest
-        self.lower_headers = {**known.request.lowered, "content-length": str(size)}
-        self.limit = self.snapshot.config.limits.body_bytes

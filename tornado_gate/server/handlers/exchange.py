@@ -314,9 +314,16 @@ class Exchange(HTTPMessageDelegate):
     def make_first_headers(self) -> dict[str, str]:
         """Return the headers of every response to this caller, with names as they are sent."""
         headers = common.make_default_headers(self.request_id)
-        if self.snapshot.config.cors.origins and self.is_shared and not is_private(self.request.path):
-            headers |= make_cors_headers(self.snapshot.config.cors, self.request.lowered.get("origin", ""))
+        if self.snapshot.config.cors.origins:
+            headers |= self.find_cors_headers()
         return headers
+
+    def find_cors_headers(self) -> dict[str, str]:
+        """Return the headers that say whether pages of the request's origin may read the response."""
+        cors = self.snapshot.config.cors
+        if not cors.origins or not self.is_shared or is_private(self.request.path):
+            return {}
+        return make_cors_headers(cors, self.request.lowered.get("origin", ""))
 
     def set_status(self, status: int) -> None:
         self.status = status

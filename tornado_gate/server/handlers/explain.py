@@ -39,12 +39,12 @@ class ExplainHandler(AuthenticatedHandler):
             call = self.make_call(AsyncExitStack())
             self.call = call.replace(operation=ROUTE.operation)  # the ledger counts explanations apart
             wire = self.read_wire_request(call) if self.claim is None else await self.read_large_wire_request(call)
-            told: dict[str, Any] = await explain(self.gate, self.snapshot, call, wire)
+            explanation: dict[str, Any] = await explain(self.gate, self.snapshot, call, wire)
         except GateError as error:
             self.fail(error)
             return
         self.set_header("Content-Type", "application/json")
-        self.end(orjson.dumps(told))
+        self.end(orjson.dumps(explanation))
 
     def _find_explained_route(self) -> MatchedRoute:
         route = next(iter(self.get_query_values("route")), "")

@@ -8,6 +8,7 @@ from copy import copy
 from tornado_gate.admission.body_budget import SMALL_BYTES
 from tornado_gate.guards.stream_policy import HEADER
 from tornado_gate.http.server.head import HeaderFields
+from tornado_gate.http.server.response_head import render_fields
 from tornado_gate.ledger.entries import select_headers
 from tornado_gate.pipeline.callers import KnownKey
 from tornado_gate.pipeline.calls import CallerServices
@@ -25,6 +26,7 @@ class KnownHead:
 
     `headers` are the headers for plugins, without the key. `request_id` is the caller's own id, or "". `body_bytes` is
     the length in `headers`. A body with more than `most_bytes` needs another way.
+    `cors_fields` are the lines about the caller's origin in the head of a response.
     `has_plain_model`: the body names the model, and the key may use every model.
     """
 
@@ -32,6 +34,7 @@ class KnownHead:
         "body_bytes",
         "caller",
         "client",
+        "cors_fields",
         "format",
         "has_plain_model",
         "headers",
@@ -68,7 +71,10 @@ class KnownHead:
         self.strict = lowered.get("x-gate-strict") == "1"
         self.has_plain_model = handler.route.model == "body" and not caller.models
         self.services = services
-        self.plans: Scope = handler.gate.plans.find_scope(handler.matched.served, caller)
+        self.cors_fields = render_fields(handler.find_cors_headers().items())
+        guarded_key = snapshot.guards.identify_key(caller)
+        plans = handler.gate.plans
+        self.plans: Scope = plans.find_scope(handler.matched.served, caller, self.cors_fields, guarded_key)
 
     def get_headers(self, body_bytes: int) -> Mapping[str, str]:
         """Return the headers for plugins of a request with a body of this length."""
@@ -101,9 +107,6 @@ def remember_head(handler: AnswerHandler) -> KnownHead | None:
         or handler.request.query
         or HEADER in lowered
         or "content-length" not in lowered
-        or handler.caller.addresses
-        or snapshot.guards.lanes
-        or snapshot.config.cors.origins
         or snapshot is not handler.gate.snapshot  # its plans would belong to another snapshot
         or not isinstance(handler.request.headers, HeaderFields)
     ):

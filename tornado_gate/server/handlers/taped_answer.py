@@ -7,8 +7,7 @@ from copy import copy
 from typing import Any, Final
 
 from tornado_gate.config.tapes import TapesConfig
-from tornado_gate.errors import GateError, InvalidField, NotAllowed
-from tornado_gate.pipeline import auth
+from tornado_gate.errors import GateError
 from tornado_gate.pipeline.model_names import resolve_model_name
 from tornado_gate.pipeline.pipeline import PreparedAnswer
 from tornado_gate.server.dispatch import dispatch
@@ -16,16 +15,14 @@ from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.direct_answer import DirectAnswerHandler
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.tapes.exchanges import RecordingPools
+from tornado_gate.tapes.forms import copy_form
 from tornado_gate.tapes.guarding import RecordingFormat, ReviewLog, may_keep_answer
 from tornado_gate.tapes.recorder import Recorder, redact_answer_headers
-from tornado_gate.tapes.tapes import find_rule, matches_key
+from tornado_gate.tapes.selection import HEADER, HEADER_SENT, find_reason, matches_key, read_wish
 from tornado_gate.types import Call, Caller, WireRequest
 from tornado_gate.types.value import replace
 
-HEADER: Final = "x-gate-tape"
-_HEADER_SENT: Final = "X-Gate-Tape"
-_WITHOUT_TAPE: Final = frozenset({"videos", "models"})
-"""Operations whose requests are not recorded: they are answered later, or without an upstream."""
+_VIDEOS: Final = "videos"
 
 
 class TapedAnswerHandler(DirectAnswerHandler):
@@ -46,21 +43,13 @@ class TapedAnswerHandler(DirectAnswerHandler):
 
     def _may_be_taped(self, rules: TapesConfig, caller: Caller) -> bool:
         """Return whether requests with this head may be recorded. Raises NotAllowed, InvalidField."""
-        wish = self.lower_headers.get(HEADER)
-        if wish is not None:
-            if not auth.is_administrator(caller):
-                message = (
-                    f"The header '{HEADER}' requires a key with the role administrator. Send the request without it."
-                )
-                raise NotAllowed(message, code="administrator_required", param=HEADER)
-            if wish not in ("0", "1"):
-                raise InvalidField(HEADER, f"'{HEADER}' must be 1, to record this request, or 0.")
+        wish = read_wish(self.lower_headers, caller)
         return wish is not None or any(matches_key(rule, caller) for rule in rules.rules)
 
     def make_answer(self, call: Call, wire: WireRequest) -> Awaitable[PreparedAnswer | MediaFile]:
         """Return the response, and record it if the request is selected. Raises GateError."""
         rules, route = self.snapshot.config.tapes, wire.route
-        if rules is None or route.model == "none" or route.operation in _WITHOUT_TAPE or wire.form or wire.plain:
+        if rules is None or route.model == "none" or route.operation == "models" or self._is_unrecorded_video(wire):
             return super().make_answer(call, wire)
         reason, model = self._find_reason(rules, call, wire)
         head = {
@@ -70,11 +59,17 @@ class TapedAnswerHandler(DirectAnswerHandler):
         }
         recorder = self.services.tapes.begin(rules, head, self.started) if reason else None
         if reason == "header":
-            self._shown_tape = self.headers[_HEADER_SENT] = recorder.id if recorder else "skipped"
+            self._shown_tape = self.headers[HEADER_SENT] = recorder.id if recorder else "skipped"
         if recorder is None:
             return super().make_answer(call, wire)
         self._recorder = recorder
         return self._make_taped_answer(recorder, call, wire)
+
+    def _is_unrecorded_video(self, wire: WireRequest) -> bool:
+        """Return whether a request makes a video that guards review, or that may be the same as an earlier one's."""
+        if wire.route.operation != _VIDEOS:
+            return False
+        return bool(self.snapshot.guards.lanes) or "idempotency-key" in self.lower_headers
 
     def _find_reason(self, rules: TapesConfig, call: Call, wire: WireRequest) -> tuple[str, str]:
         """Return why the request is recorded, "" if it is not, and the model that it names."""
@@ -82,11 +77,7 @@ class TapedAnswerHandler(DirectAnswerHandler):
             model = resolve_model_name(self.snapshot.config.defaults, wire, call.caller)
         except GateError:
             return "", ""  # the pipeline raises it again
-        wish = self.lower_headers.get(HEADER)
-        if wish is not None:
-            return ("header" if wish == "1" else ""), model
-        rule = find_rule(rules, call.caller, model)
-        return ("" if rule is None else f"rule {rule}"), model
+        return find_reason(rules, self.lower_headers.get(HEADER), call.caller, model), model
 
     async def _make_taped_answer(self, recorder: Recorder, call: Call, wire: WireRequest) -> PreparedAnswer | MediaFile:
         """Serve the request with a gate and a format that record."""
@@ -97,10 +88,15 @@ class TapedAnswerHandler(DirectAnswerHandler):
             self._reviews = ReviewLog(gate.metrics)
             gate.guarding = self._reviews.watch(gate.guarding)
         else:
-            recorder.note_request(wire)
+            recorder.note_request(wire, await copy_form(wire, recorder.room) if wire.form else None)
         wire_format = RecordingFormat(snapshot.formats[call.format], recorder)
         recorded = replace(snapshot, formats={**snapshot.formats, call.format: wire_format})
-        answer = await dispatch(replace(self.services, gate=gate), recorded, call, wire)
+        services = replace(self.services, gate=gate)
+        if wire.route.operation == _VIDEOS and (videos := services.tapes.videos) is not None:
+            rules = snapshot.config.tapes or TapesConfig()
+            tasks = videos.watch(self.services.tasks, self.gate.pools, recorder, rules)
+            services = replace(services, tasks=tasks)
+        answer = await dispatch(services, recorded, call, wire)
         if isinstance(answer, PreparedAnswer):
             self._keep_alive = answer.reply.keep_alive
         return answer
@@ -110,7 +106,7 @@ class TapedAnswerHandler(DirectAnswerHandler):
     def make_first_headers(self) -> dict[str, str]:
         headers = super().make_first_headers()
         if self._shown_tape:
-            headers[_HEADER_SENT] = self._shown_tape
+            headers[HEADER_SENT] = self._shown_tape
         return headers
 
     def write(self, chunk: bytes) -> Awaitable[None] | None:
@@ -134,7 +130,8 @@ class TapedAnswerHandler(DirectAnswerHandler):
     def _end_exchange(self) -> None:
         recorder, self._recorder = self._recorder, None
         super()._end_exchange()
-        if recorder is None:
+        videos = self.services.tapes.videos
+        if recorder is None or (videos is not None and videos.note_answered(recorder)):
             return
         rules = self.snapshot.config.tapes or TapesConfig()
         outcome = self.outcome or ("failed" if self.status >= 500 else "refused" if self.status >= 400 else "complete")

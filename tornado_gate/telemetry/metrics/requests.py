@@ -149,7 +149,7 @@ class RequestMetrics:
                 model = provider = OTHER_LABEL
         observe_all(self._target_seconds.labels(model, provider), [entry.total_ms / 1000 for entry in entries])
         progresses = [entry.progress for entry in entries if entry.progress.is_streamed]
-        first_tokens = [seconds for one in progresses if (seconds := one.first_event_seconds) is not None]
+        first_tokens = [seconds for progress in progresses if (seconds := progress.first_event_seconds) is not None]
         if first_tokens:
             observe_all(self._first_token.labels(model, provider), first_tokens)
 

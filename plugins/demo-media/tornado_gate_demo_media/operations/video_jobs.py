@@ -104,12 +104,12 @@ class VideoJobs:
         """The job of an operation; without an operation that of the task. Restarts its idle timeout."""
         if operation is not None:
             name = operation.get("job")
-            found = self._jobs.get(name) if isinstance(name, str) else None
+            video_job = self._jobs.get(name) if isinstance(name, str) else None
         else:
-            found = next((job for job in self._jobs.values() if task_id and job.task_id == task_id), None)
-        if found is not None:
-            found.mark_polled()
-        return found
+            video_job = next((job for job in self._jobs.values() if task_id and job.task_id == task_id), None)
+        if video_job is not None:
+            video_job.mark_polled()
+        return video_job
 
     async def end(self, job: VideoJob) -> None:
         """Stop the job if it runs, remove its files and drop it."""
@@ -198,10 +198,10 @@ def get_loop_jobs() -> VideoJobs:
         if loop.is_closed() and (jobs := _of_loops.pop(loop, None)) is not None:
             threading.Thread(target=jobs.close, daemon=True).start()
     loop = asyncio.get_running_loop()
-    found = _of_loops.get(loop)
-    if found is None:
-        found = _of_loops[loop] = VideoJobs()
-    return found
+    loop_jobs = _of_loops.get(loop)
+    if loop_jobs is None:
+        loop_jobs = _of_loops[loop] = VideoJobs()
+    return loop_jobs
 
 
 def close_all() -> None:

@@ -82,9 +82,9 @@ async def _check_image(request: VideoRequest) -> None:
     if request.image is None:
         return
     param = request.field_name("image")
-    found = await pictures.check(request.image, param)
-    if found is not None and found[1] * found[2] > MAX_IMAGE_PIXELS:
-        message = f"'{param}' has {found[1]}x{found[2]} pixels; the limit is {MAX_IMAGE_PIXELS:,} pixels in total."
+    picture = await pictures.check(request.image, param)
+    if picture is not None and picture[1] * picture[2] > MAX_IMAGE_PIXELS:
+        message = f"'{param}' has {picture[1]}x{picture[2]} pixels; the limit is {MAX_IMAGE_PIXELS:,} pixels in total."
         raise InvalidField(param, message, code="image_too_large")
 
 

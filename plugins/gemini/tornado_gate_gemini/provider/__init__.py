@@ -55,6 +55,7 @@ from tornado_gate_gemini.wire.generate import (
     find_error,
     guess_media_type,
     iterate_elements,
+    may_have_snake_names,
     parse_image_response,
     parse_response,
     parse_speech_events,
@@ -182,7 +183,7 @@ def _build_forwarded_request(call: Call, request: VerbatimRequest) -> UpstreamRe
     if request.stream:
         method = f"{_STREAM_METHOD}?{_SSE_QUERY}" if request.path.endswith(f"?{_SSE_QUERY}") else _STREAM_METHOD
     body = dict(request.body)
-    camel = convert_to_camel_case(body)
+    camel = convert_to_camel_case(body) if may_have_snake_names(request.raw) else body
     changed = _replace_model(camel, make_resource_name(call.target.upstream_model))
     facts: GeminiSettings = call.target.settings
     if b"function" in request.raw and facts.model_table.find_features(call.target.upstream_model).signature_dummy:

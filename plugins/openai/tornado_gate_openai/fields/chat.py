@@ -116,8 +116,12 @@ def _need_logprobs(body: Mapping[str, Any]) -> None:
 
 
 def _need_json_schema(body: Mapping[str, Any]) -> None:
-    wanted = body.get("response_format")
-    if wanted is not None and wanted["type"] == "json_schema" and wanted.get("json_schema") is None:
+    response_format = body.get("response_format")
+    if (
+        response_format is not None
+        and response_format["type"] == "json_schema"
+        and response_format.get("json_schema") is None
+    ):
         raise_missing("response_format.json_schema")
 
 

@@ -166,8 +166,8 @@ def check_state_body(body: Mapping[str, Any]) -> None:
     They take fields of ``/v1/responses``, of which only the model is required. Source: openai-python 3.52,
     types/responses/response_compact_params.py and input_token_count_params.py.
     """
-    given = tuple(name for name in _FIELD_NAMES if body.get(name) is not None or name == "model")
-    check(_get_schema(given), body)
+    names = tuple(name for name in _FIELD_NAMES if body.get(name) is not None or name == "model")
+    check(_get_schema(names), body)
     _check_exclusive(body)
 
 
@@ -186,8 +186,8 @@ def check_response(body: Mapping[str, Any]) -> None:
     check(_SCHEMA, body)
     _check_exclusive(body)
     need_stream(body)
-    wanted = (body.get("text") or {}).get("format")
-    if wanted is not None and wanted["type"] == "json_schema":
+    text_format = (body.get("text") or {}).get("format")
+    if text_format is not None and text_format["type"] == "json_schema":
         for name in ("name", "schema"):
-            if wanted.get(name) is None:
+            if text_format.get(name) is None:
                 raise_missing(f"text.format.{name}")

@@ -173,15 +173,16 @@ _ROUTES: Final[Mapping[str, RouteDescription]] = {
 
 def describe_route(route: Route) -> RouteDescription | None:
     """Return the description of a route of video tasks; the prefix of some routes comes from conf."""
-    found = _ROUTES.get(f"{route.method} {route.path}")
-    if found is not None:
-        return found
+    description = _ROUTES.get(f"{route.method} {route.path}")
+    if description is not None:
+        return description
     kind = "text" if "/text2video" in route.path else "image"
     if route.method == "GET":
         return _describe_task(f"Show a video task ({kind} to video)", _PREFIXED_SCHEMA, parameters=(_WAIT,))
     picture = {"image": PNG} if kind == "image" else {}
     examples = tuple(
-        RouteExample(name=one.name, summary=one.summary, body={**one.body, **picture}) for one in _CREATE_EXAMPLES
+        RouteExample(name=example.name, summary=example.summary, body={**example.body, **picture})
+        for example in _CREATE_EXAMPLES
     )
     return RouteDescription(
         summary=f"Create a video task ({kind} to video)",

@@ -61,15 +61,15 @@ async def parse_compaction_request(call: Call, body: Mapping[str, Any]) -> ChatR
     return replace(request, stream=True, extra=extra, reply_state=CompactionState(kept=tuple(kept)))
 
 
-def make_summary_request(body: Mapping[str, Any], found: history.History) -> ChatRequest:
+def make_summary_request(body: Mapping[str, Any], past: history.History) -> ChatRequest:
     """Return the request for a summary of a conversation; a `compaction_trigger` in it is the place of the prompt."""
-    items = found.items
+    items = past.items
     if not responses.has_trigger(items):
         items = [*items, {"type": "compaction_trigger"}]
     members = {name: value for name, value in body.items() if name not in _NOT_OF_A_SUMMARY}
     return responses.parse_request(
         {**members, "input": responses.render_transcript(items)},
-        responses.render_transcript(found.earlier, found.path),
+        responses.render_transcript(past.earlier, past.path),
     )
 
 

@@ -186,12 +186,12 @@ async def _store_turn(call: Call, state: ResponseState, body: Mapping[str, Any])
         await store.save_turn(call, state.asked.get("previous_response_id"), state.items, body, last=state.last)
 
 
-def _hide_encrypted(value: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+def _hide_encrypted(value: dict[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a response or an event without encrypted reasoning, unless the request's ``include`` has it."""
-    if INCLUDE_ENCRYPTED in (asked.get("include") or ()):
+    if INCLUDE_ENCRYPTED in (body.get("include") or ()):
         return value
     if isinstance(response := value.get("response"), dict):
-        return {**value, "response": _hide_encrypted(response, asked)}
+        return {**value, "response": _hide_encrypted(response, body)}
     if "output" in value:
         return {**value, "output": [drop_encrypted(item) for item in value["output"]]}
     return {**value, "item": drop_encrypted(value["item"])} if "item" in value else value

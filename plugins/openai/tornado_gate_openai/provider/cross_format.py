@@ -84,11 +84,11 @@ def _split_extra(extra: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 
 def _convert_tools(
-    request: ChatRequest, theirs: str, ours: str, reshaped: Callable[[Mapping[str, Any]], dict[str, Any]]
+    request: ChatRequest, wire_format: str, ours: str, reshaped: Callable[[Mapping[str, Any]], dict[str, Any]]
 ) -> tuple[Tool | VendorTool, ...]:
     return tuple(
         VendorTool(wire_format=ours, value=reshaped(tool.value))
-        if isinstance(tool, VendorTool) and tool.wire_format == theirs and tool.value.get("type") == "custom"
+        if isinstance(tool, VendorTool) and tool.wire_format == wire_format and tool.value.get("type") == "custom"
         else tool
         for tool in request.tools
     )

@@ -38,9 +38,9 @@ class InputBuffer:
 
     def take_all(self) -> bytes:
         """Remove and return all buffered audio."""
-        taken = bytes(self._sound)
+        sound = bytes(self._sound)
         self.clear()
-        return taken
+        return sound
 
     def clear(self) -> None:
         self._gone += len(self._sound)

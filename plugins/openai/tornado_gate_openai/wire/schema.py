@@ -35,14 +35,19 @@ MAX_ENUM_LETTERS: Final = 15_000
 LONG_ENUM: Final = 250
 
 
-def render_json_schema(request: ChatRequest, wanted: ResponseFormat) -> dict[str, Any]:
+def render_json_schema(request: ChatRequest, output: ResponseFormat) -> dict[str, Any]:
     """The members of a ``json_schema`` format: ``name`` and ``strict``, which other formats lack, and ``schema``."""
-    schema, strict = wanted.schema, wanted.strict
+    schema, strict = output.schema, output.strict
     if strict is None and schema is not None and not request.wire_format.startswith("openai"):
         enforced = make_strict(schema)
         strict = enforced is not None
         schema = schema if enforced is None else enforced
-    members = {"name": wanted.name or "response", "description": wanted.description, "schema": schema, "strict": strict}
+    members = {
+        "name": output.name or "response",
+        "description": output.description,
+        "schema": schema,
+        "strict": strict,
+    }
     return {name: member for name, member in members.items() if member is not None}
 
 

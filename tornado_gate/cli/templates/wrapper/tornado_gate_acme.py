@@ -38,5 +38,5 @@ class Acme:
         return self.redact(texts)
 
     def redact(self, texts: list[types.GuardedText]) -> types.Decision:
-        spans = types.find_spans(texts, ADDRESS, lambda found: self.mark)
+        spans = types.find_spans(texts, ADDRESS, lambda match: self.mark)
         return types.Replace(tuple(spans)) if spans else None

@@ -35,7 +35,7 @@ def find_literals(expression: str, *, counted: bool = False) -> list[Literal]:
     lines = [0]
     for line in text.encode().split(b"\n"):
         lines.append(lines[-1] + len(line) + 1)
-    found = {
+    literals = {
         Literal(
             node.value,
             indent + lines[node.lineno - 1] + node.col_offset,
@@ -44,7 +44,7 @@ def find_literals(expression: str, *, counted: bool = False) -> list[Literal]:
         for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    return sorted(found, key=lambda literal: literal.start)
+    return sorted(literals, key=lambda literal: literal.start)
 
 
 def replace_literals(expression: str, replace: Callable[[Literal], str]) -> str:

@@ -65,17 +65,19 @@ Translate = Callable[[Message], str]
 
 def find_messages(source: str) -> list[Message]:
     """Return the messages of a template in their order. One that occurs twice is there twice."""
-    found: list[Message] = []
+    messages: list[Message] = []
 
     def keep(message: Message) -> str:
-        found.append(message)
+        messages.append(message)
         return message.text
 
     translate_source(source, keep)
     for token in _tokenize(source):
         if token.kind != "comment":
-            found += [Message(each.text, "count") for each in find_literals(_strip_marks(token.source), counted=True)]
-    return found
+            messages += [
+                Message(each.text, "count") for each in find_literals(_strip_marks(token.source), counted=True)
+            ]
+    return messages
 
 
 def translate_source(source: str, translate: Translate) -> str:

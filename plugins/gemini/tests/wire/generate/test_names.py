@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,12 @@ from plugins.gemini.tests.wire.generate.streaming import parsed, rendered
 from tornado_gate.types import (
     ChatRequest,
 )
-from tornado_gate_gemini.wire.generate import convert_to_camel_case, parse_request, restore_spelling
+from tornado_gate_gemini.wire.generate import (
+    convert_to_camel_case,
+    may_have_snake_names,
+    parse_request,
+    restore_spelling,
+)
 
 
 def snake(value: Any, opaque: bool = False) -> Any:
@@ -71,6 +77,18 @@ def test_names_inside_what_users_made_are_never_changed() -> None:
 def test_a_body_in_camel_case_stays_the_very_same() -> None:
     body = {"contents": [{"parts": [{"inlineData": {"mimeType": "a", "data": "b"}}]}], "x_unknown": {"a_b": 1}}
     assert convert_to_camel_case(body) is body
+
+
+@given(body=st.dictionaries(strategies.words, strategies.values, max_size=4))
+def test_a_text_without_underscores_and_escapes_has_no_snake_names(body: dict[str, Any]) -> None:
+    assert may_have_snake_names(orjson.dumps(body)) or convert_to_camel_case(body) is body
+
+
+@pytest.mark.parametrize("raw", [b'{"top_k":1}', b'{"top\\u005fk":1}', b'{"a":[{"b":{"mime_type":""}}]}'])
+def test_a_text_with_a_snake_name_is_found(raw: bytes) -> None:
+    body = orjson.loads(raw)
+    assert convert_to_camel_case(body) is not body
+    assert may_have_snake_names(raw)
 
 
 def test_a_member_in_both_spellings_is_taken_in_camel_case() -> None:

@@ -24,7 +24,12 @@ from tornado_gate_gemini.wire.generate.media_responses import render_images, ren
 from tornado_gate_gemini.wire.generate.messages import SIGNATURE_DUMMY, sign_calls
 from tornado_gate_gemini.wire.generate.meter import GenerateStreamMeter, note_body
 from tornado_gate_gemini.wire.generate.model_features import MODERN_FEATURES, GeminiModelFeatures
-from tornado_gate_gemini.wire.generate.names import WIRE_FORMAT, convert_to_camel_case, restore_spelling
+from tornado_gate_gemini.wire.generate.names import (
+    WIRE_FORMAT,
+    convert_to_camel_case,
+    may_have_snake_names,
+    restore_spelling,
+)
 from tornado_gate_gemini.wire.generate.parts import guess_media_type, is_uploaded_file
 from tornado_gate_gemini.wire.generate.request import parse_request, render_count, render_request
 from tornado_gate_gemini.wire.generate.response import parse_response, render_response
@@ -51,6 +56,7 @@ __all__ = [
     "guess_media_type",
     "is_uploaded_file",
     "iterate_elements",
+    "may_have_snake_names",
     "note_body",
     "parse_error",
     "parse_finish_reason",

@@ -124,12 +124,12 @@ class _MediaRequestReader:
             value = value[int(name)] if isinstance(value, list) else read_object(value).get(name)
         return read_object(value)
 
-    def require_modality(self, wanted: str, *, said: bool) -> None:
-        """Raise InvalidField unless ``responseModalities`` includes `wanted`. With `said` a missing member is an error too."""
+    def require_modality(self, modality: str, *, said: bool) -> None:
+        """Raise InvalidField unless ``responseModalities`` includes `modality`. With `said` a missing member is an error too."""
         modalities = self.get_object(_CONFIG).get("responseModalities")
-        if (modalities or said) and wanted not in [str(name).upper() for name in modalities or ()]:
+        if (modalities or said) and modality not in [str(name).upper() for name in modalities or ()]:
             path = restore_spelling(self._body, _MODALITIES)
-            message = f"'{path}' must include '{wanted}': the model '{self._call.model}' supports no other output."
+            message = f"'{path}' must include '{modality}': the model '{self._call.model}' supports no other output."
             raise InvalidField(path, message)
 
     def read_last_turn(self, *, pictures: bool) -> _UserTurn:

@@ -10,7 +10,7 @@ Tool, ToolConfig and EmbedContentConfig).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import is_
 from typing import Any, Final
 
@@ -77,6 +77,10 @@ _OPAQUE_MEMBERS: Final = frozenset(
 _SCHEMA_MEMBERS: Final = frozenset(("parameters", "responseSchema"))
 
 
+_CONTAINERS = frozenset({dict, list})
+"""The types of a parsed JSON value that has members."""
+
+
 def convert_name(name: str) -> str:
     """The camelCase spelling of a known member name; any other name unchanged."""
     return _CAMEL_OF_SNAKE.get(name, name)
@@ -92,18 +96,23 @@ def convert_to_camel_case(value: Any) -> Any:
 
 def _is_camel(value: Any) -> bool:
     """Return whether `value` has no known snake_case name at any level (fast check for the frequent case)."""
-    containers: list[Any] = [value] if isinstance(value, (dict, list)) else []
+    containers: list[Any] = [value] if type(value) in _CONTAINERS else []
     for container in containers:  # it grows; a loop takes less time than a function that calls itself
-        if isinstance(container, list):
-            members = container
+        if type(container) is list:
+            members: Iterable[Any] = container
         elif _SNAKE_NAME_SET.isdisjoint(container):
             members = container.values()
         else:
             return False
         for member in members:
-            if isinstance(member, (dict, list)):
+            if type(member) in _CONTAINERS:
                 containers.append(member)
     return True
+
+
+def may_have_snake_names(raw: bytes) -> bool:
+    """Return whether a JSON text may have a name that `convert_to_camel_case` changes: it has an underscore, or an escape."""
+    return b"_" in raw or b"\\u" in raw
 
 
 def _convert_value(value: Any) -> Any:

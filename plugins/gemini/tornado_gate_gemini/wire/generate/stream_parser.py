@@ -173,23 +173,23 @@ class _CandidateParser:
         if raw := read_string(value.get("finishReason")):
             yield from self._finish_candidate(raw)
 
-    def _append_text(self, said: Text | Thinking, logprobs: tuple[Mapping[str, Any], ...]) -> Iterator[StreamEvent]:
-        kind: PartKind = "text" if isinstance(said, Text) else "thinking"
-        if self._open is None or self._open[0] != kind or (self._signature is not None and said.text):
-            if not said.text and said.signature is None:
+    def _append_text(self, part: Text | Thinking, logprobs: tuple[Mapping[str, Any], ...]) -> Iterator[StreamEvent]:
+        kind: PartKind = "text" if isinstance(part, Text) else "thinking"
+        if self._open is None or self._open[0] != kind or (self._signature is not None and part.text):
+            if not part.text and part.signature is None:
                 return
             yield from self._close_part()
             self._open = (kind, self._next_part())
             if kind == "text":
                 self._texts[self._open[1]] = []
-            yield PartStart(index=self._open[1], kind=kind, choice=self._number, extra=said.extra)
+            yield PartStart(index=self._open[1], kind=kind, choice=self._number, extra=part.extra)
         index = self._open[1]
-        if said.text or logprobs:
+        if part.text or logprobs:
             if self._cites and kind == "text":
-                self._texts[index].append(said.text)
-            yield PartDelta(index=index, data=said.text, logprobs=logprobs or None)
-        if said.signature is not None:
-            self._signature = said.signature
+                self._texts[index].append(part.text)
+            yield PartDelta(index=index, data=part.text, logprobs=logprobs or None)
+        if part.signature is not None:
+            self._signature = part.signature
             if kind == "thinking":
                 yield from self._close_part()
         self._plain = index if kind == "text" and self._signature is None and not self._cites else -1

@@ -112,8 +112,8 @@ def _render_function(call: Call, tool: Tool, path: str, own: bool, dialect: Gemi
     return value
 
 
-def _join_path(path: str, place: str) -> str:
-    return f"{path}.{place}" if place else path
+def _join_path(path: str, inner: str) -> str:
+    return f"{path}.{inner}" if inner else path
 
 
 def render_tool_choice(call: Call, request: ChatRequest, own: bool) -> dict[str, Any] | None:

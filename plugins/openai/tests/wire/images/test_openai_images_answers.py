@@ -47,7 +47,7 @@ def parsed(body: Any, **rest: Any) -> ImageResult:
 
 
 def rendered(result: ImageResult, **rest: Any) -> Any:
-    options = {"created": 9, "place": None, "usage": result.usage, "details": True, **rest}
+    options = {"created": 9, "save_image": None, "usage": result.usage, "details": True, **rest}
     return orjson.loads(asyncio.run(render_response(result, **options)))
 
 
@@ -144,7 +144,7 @@ def test_an_answer_by_address_holds_no_bytes() -> None:
 
     image = GeneratedImage(data=PNG, media_type="image/png", revised_prompt='"')
     result = ImageResult(images=(image, image), quality="auto", text="words")
-    assert rendered(result, place=place) == {
+    assert rendered(result, save_image=place) == {
         "created": 9,
         "data": [{"url": f"https://x/{index}/8", "revised_prompt": '"'} for index in range(2)],
     }

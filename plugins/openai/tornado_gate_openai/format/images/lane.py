@@ -125,7 +125,7 @@ async def _store_images(call: Call, incoming: UpstreamResponse) -> AsyncIterator
     result = await images.parse_response(await incoming.read_json())
     call.meter.record_usage(result.usage)
     yield await images.render_response(
-        result, created=int(time.time()), place=make_image_saver(call), usage=result.usage, details=False
+        result, created=int(time.time()), save_image=make_image_saver(call), usage=result.usage, details=False
     )
 
 

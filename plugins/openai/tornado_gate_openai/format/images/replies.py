@@ -48,7 +48,7 @@ async def _render_whole(call: Call, request: ImageRequest, events: AsyncIterator
     yield await render_response(
         result,
         created=int(time.time()),
-        place=None if state.inline else make_image_saver(call),
+        save_image=None if state.inline else make_image_saver(call),
         usage=_choose_usage(request, result),
         details=state.detailed,
         revised=lambda image: _choose_revised_prompt(request, image),

@@ -90,23 +90,23 @@ async def render_response(
     result: ImageResult,
     *,
     created: int,
-    place: ImageSaver | None,
+    save_image: ImageSaver | None,
     usage: Usage | None,
     details: bool,
     revised: Callable[[GeneratedImage], str | None] = lambda image: image.revised_prompt,
 ) -> bytes:
     """Return the JSON text of the response. `created` (Unix seconds) is used if the upstream sends none.
 
-    `place` stores an image and returns its URL; without it the images are inline base64. A `usage` of None is left out.
+    `save_image` stores an image and returns its URL; without it the images are inline base64. A `usage` of None is left out.
     With `details` the response includes the image settings. `revised` returns the revised prompt of an image or None.
     """
     entries = []
     for index, image in enumerate(result.images):
         rest = {} if (words := revised(image)) is None else {"revised_prompt": words}
-        if place is None:
+        if save_image is None:
             entries.append(await insert_image(image.data, rest))
         else:
-            entries.append(orjson.dumps({"url": await place(image, index), **rest}))
+            entries.append(orjson.dumps({"url": await save_image(image, index), **rest}))
     body: dict[str, Any] = {"created": result.created or created}
     if details:
         body |= {name: value for name in _SETTING_MEMBERS if (value := getattr(result, name)) and value != "auto"}

@@ -118,9 +118,9 @@ async def render_stream(
         await close(events)
 
 
-def _render_settings(asked: ImageRequest, result: ImageResult | None, data: bytes, media_type: str) -> dict[str, Any]:
+def _render_settings(request: ImageRequest, result: ImageResult | None, data: bytes, media_type: str) -> dict[str, Any]:
     words: dict[str, Any] = {
-        name: (getattr(result, name) if result else None) or getattr(asked, name) or "auto"
+        name: (getattr(result, name) if result else None) or getattr(request, name) or "auto"
         for name in ("background", "quality", "size")
     }
     if words["size"] == "auto" and (size := parse_image_size(data)):

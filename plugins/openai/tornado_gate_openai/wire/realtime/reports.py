@@ -27,8 +27,8 @@ def parse_usage(event: Mapping[str, Any]) -> Usage | None:
     value = response.get("usage") if isinstance(response, Mapping) else None
     if not isinstance(value, Mapping):
         return None
-    taken, made = _read_count(value, "input_tokens"), _read_count(value, "output_tokens")
-    if taken is None and made is None:
+    input_tokens, output_tokens = _read_count(value, "input_tokens"), _read_count(value, "output_tokens")
+    if input_tokens is None and output_tokens is None:
         return None
     inside, outside = _read_object(value, "input_token_details"), _read_object(value, "output_token_details")
     cached = _read_object(inside, "cached_tokens_details")
@@ -38,8 +38,8 @@ def parse_usage(event: Mapping[str, Any]) -> Usage | None:
     if outside:
         extra["output_token_details"] = dict(outside)
     return Usage(
-        input_tokens=taken,
-        output_tokens=made,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         cache_read_tokens=_read_count(inside, "cached_tokens"),
         image_tokens=_read_count(inside, "image_tokens"),
         audio_input_tokens=_read_count(inside, "audio_tokens"),

@@ -177,23 +177,23 @@ def convert_response_create_to_beta(response: Any, lose: FieldDropper) -> Any:
     return drop_current_only(_translate_items(result, "input", convert_item_to_beta), "response", lose)
 
 
-def drop_beta_only(asked: dict[str, Any], path: str, lose: FieldDropper) -> dict[str, Any]:
-    """Return `asked` without the members that only the beta dialect has; report them to `lose`."""
-    return _drop_members(asked, _BETA_ONLY_MEMBERS, path, lose)
+def drop_beta_only(members: dict[str, Any], path: str, lose: FieldDropper) -> dict[str, Any]:
+    """Return `members` without the members that only the beta dialect has; report them to `lose`."""
+    return _drop_members(members, _BETA_ONLY_MEMBERS, path, lose)
 
 
 def drop_current_only(
-    asked: dict[str, Any], path: str, lose: FieldDropper, keep: tuple[str, ...] = ()
+    members: dict[str, Any], path: str, lose: FieldDropper, keep: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Return `asked` without the members that only the current dialect has, except `keep`; report them to `lose`."""
-    return _drop_members(asked, tuple(name for name in _CURRENT_ONLY_MEMBERS if name not in keep), path, lose)
+    """Return `members` without the members that only the current dialect has, except `keep`; report them to `lose`."""
+    return _drop_members(members, tuple(name for name in _CURRENT_ONLY_MEMBERS if name not in keep), path, lose)
 
 
-def _drop_members(asked: dict[str, Any], names: tuple[str, ...], path: str, lose: FieldDropper) -> dict[str, Any]:
+def _drop_members(members: dict[str, Any], names: tuple[str, ...], path: str, lose: FieldDropper) -> dict[str, Any]:
     for name in names:
-        if asked.get(name) is not None:
+        if members.get(name) is not None:
             lose(f"{path}.{name}")
-    return {name: value for name, value in asked.items() if name not in names}
+    return {name: value for name, value in members.items() if name not in names}
 
 
 def convert_item_to_current(item: Any) -> Any:

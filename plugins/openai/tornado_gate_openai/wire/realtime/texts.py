@@ -37,9 +37,9 @@ def find_type(text: str) -> re.Match[str] | None:
     return match
 
 
-def replace_type(text: str, found: re.Match[str], name: str) -> str:
-    """Return `text` with the type `name` and no other change. `found` is a match from `find_type`."""
-    return text[: found.start(1)] + name + text[found.end(1) :]
+def replace_type(text: str, match: re.Match[str], name: str) -> str:
+    """Return `text` with the type `name` and no other change. `match` is a match from `find_type`."""
+    return text[: match.start(1)] + name + text[match.end(1) :]
 
 
 def parse_event(text: str) -> dict[str, Any] | None:

@@ -45,14 +45,14 @@ class ParsedConversation(State):
     messages: list[Message] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
 
-    def add(self, message: Message, place: str, parts: Sequence[str] | None = None) -> None:
-        """Add a message with the path `place`; `parts` are the paths of its parts, None for the default paths."""
+    def add(self, message: Message, message_path: str, parts: Sequence[str] | None = None) -> None:
+        """Add a message with the path `message_path`; `parts` are the paths of its parts, None for the default paths."""
         number = len(self.messages)
         self.messages.append(message)
-        if place != f"input.{number}":
-            self.names[f"messages.{number}"] = place
+        if message_path != f"input.{number}":
+            self.names[f"messages.{number}"] = message_path
         for index, path in enumerate(parts or ()):
-            if path != f"{place}.content.{index}":
+            if path != f"{message_path}.content.{index}":
                 self.names[f"messages.{number}.content.{index}"] = path
 
 
@@ -78,9 +78,9 @@ def iterate_paths(
         yield from ((f"input.{number}", item) for number, item in enumerate(value))
 
 
-def _join_path(place: str, name: str) -> str:
-    """Return the path of `name` below `place`, or `place` itself for items that are not in the caller's ``input`` array."""
-    return f"{place}.{name}" if place.startswith("input.") else place
+def _join_path(item_path: str, name: str) -> str:
+    """Return the path of `name` below `item_path`, or `item_path` for an item that is not in the caller's ``input`` array."""
+    return f"{item_path}.{name}" if item_path.startswith("input.") else item_path
 
 
 class _AssistantTurn(State):
@@ -91,37 +91,37 @@ class _AssistantTurn(State):
     extra: dict[str, Any] = field(default_factory=dict)
     place: str = ""
 
-    def take(self, place: str, item: Mapping[str, Any]) -> bool:
-        """Add an item of the model with the path `place`. Returns False if the item is not the model's."""
+    def take(self, path: str, item: Mapping[str, Any]) -> bool:
+        """Add an item of the model with the path `path`. Returns False if the item is not the model's."""
         kind = get_item_type(item)
         match kind:
             case "message":
                 if item.get("role") != "assistant":
                     return False
-                self._take_message(place, item)
+                self._take_message(path, item)
             case "function_call" | "custom_tool_call":
-                self._take_part(place, parse_call(item))
+                self._take_part(path, parse_call(item))
             case "reasoning":
-                self._take_part(place, parse_reasoning(item))
+                self._take_part(path, parse_reasoning(item))
             case _ if kind.endswith("_output") or kind in _NON_MODEL_ITEM_TYPES:
                 return False
             case _:
-                self._take_part(place, VendorPart(wire_format=WIRE_FORMAT, value=item, server=parse_made_item(item)))
+                self._take_part(path, VendorPart(wire_format=WIRE_FORMAT, value=item, server=parse_made_item(item)))
         return True
 
-    def _take_message(self, place: str, item: Mapping[str, Any]) -> None:
+    def _take_message(self, item_path: str, item: Mapping[str, Any]) -> None:
         parts = parse_content(item.get("content"))
         self.parts += parts
-        self.paths += [_join_path(place, f"content.{number}") for number in range(len(parts))]
+        self.paths += [_join_path(item_path, f"content.{number}") for number in range(len(parts))]
         if extra := select_unknown_non_null(item, *_BOOKKEEPING_MEMBERS, "role", "content"):
             self.extra |= extra
-            self.place = place  # the path of the item whose extra fields the message has
-        self.place = self.place or place
+            self.place = item_path  # the path of the item whose extra fields the message has
+        self.place = self.place or item_path
 
-    def _take_part(self, place: str, part: Part) -> None:
+    def _take_part(self, item_path: str, part: Part) -> None:
         self.parts.append(part)
-        self.paths.append(place)
-        self.place = self.place or place
+        self.paths.append(item_path)
+        self.place = self.place or item_path
 
     def end(self, conversation: ParsedConversation) -> None:
         """Add the message to `conversation` unless the turn is empty."""
@@ -161,13 +161,13 @@ def _read_texts(values: Any) -> list[str]:
     return [piece for piece in pieces if isinstance(piece, str)]
 
 
-def _add_other(conversation: ParsedConversation, place: str, item: Mapping[str, Any]) -> None:
+def _add_other(conversation: ParsedConversation, item_path: str, item: Mapping[str, Any]) -> None:
     """Add one message for an item that is not the model's. Unknown fields of a tool result go to the message's `extra`."""
     match get_item_type(item):
         case "message":
             message = _parse_message(item)
-            paths = [_join_path(place, f"content.{number}") for number in range(len(message.parts))]
-            conversation.add(message, place, paths)
+            paths = [_join_path(item_path, f"content.{number}") for number in range(len(message.parts))]
+            conversation.add(message, item_path, paths)
         case "function_call_output" | "custom_tool_call_output":
             output = item.get("output")
             result = ToolResult(
@@ -177,15 +177,15 @@ def _add_other(conversation: ParsedConversation, place: str, item: Mapping[str, 
             )
             extra = select_unknown_non_null(item, *_BOOKKEEPING_MEMBERS, "call_id", "output", "name")
             message = Message(role="tool", parts=(result,), plain=not isinstance(output, list), extra=extra)
-            conversation.add(message, place, [_join_path(place, "output")])
+            conversation.add(message, item_path, [_join_path(item_path, "output")])
             if isinstance(output, list):
                 key = f"messages.{len(conversation.messages) - 1}.content.0.content"
-                inner = {f"{key}.{number}": _join_path(place, f"output.{number}") for number in range(len(output))}
+                inner = {f"{key}.{number}": _join_path(item_path, f"output.{number}") for number in range(len(output))}
                 conversation.names |= inner
         case _:
             part = VendorPart(wire_format=WIRE_FORMAT, value=item, tools=parse_tools(item.get("tools")))
             message = Message(role="user", parts=(part,))
-            conversation.add(message, place, [place])
+            conversation.add(message, item_path, [item_path])
 
 
 def _parse_message(item: Mapping[str, Any]) -> Message:

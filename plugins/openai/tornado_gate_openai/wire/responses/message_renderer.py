@@ -216,11 +216,11 @@ class _InputItemWriter(State):
             self.call.drop_field(f"{path}.{name}")
 
 
-def _render_message_item(said: list[dict[str, Any]], extra: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _render_message_item(parts: list[dict[str, Any]], extra: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the message item of a run of text; its content is a string if it is a single text without annotations."""
-    if not said:
+    if not parts:
         return
-    only = said[0]
-    bare = len(said) == 1 and only.keys() == {"type", "text", "annotations"} and not only["annotations"]
-    content = only["text"] if bare else said
+    only = parts[0]
+    bare = len(parts) == 1 and only.keys() == {"type", "text", "annotations"} and not only["annotations"]
+    content = only["text"] if bare else parts
     yield {"type": "message", "role": "assistant", "content": content, **extra}

@@ -157,9 +157,9 @@ def render_skeleton(*, id: str, model: str, created: int, asked: Mapping[str, An
     }
 
 
-def _render_conversation(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _render_conversation(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the member ``conversation``, which is an object in a response; {} for a request without one."""
-    value = asked.get("conversation")
+    value = body.get("conversation")
     return {"conversation": {"id": value} if isinstance(value, str) else value} if value else {}
 
 

@@ -216,12 +216,12 @@ class ResponsesStreamRenderer:
         self._places += 1
         return self._places - 1
 
-    def _make_added_event(self, place: int, item: Event) -> Event:
-        return self._make_event("response.output_item.added", output_index=place, item=item)
+    def _make_added_event(self, index: int, item: Event) -> Event:
+        return self._make_event("response.output_item.added", output_index=index, item=item)
 
-    def _make_done_event(self, place: int, item: Event) -> Event:
-        self._output[place] = item
-        return self._make_event("response.output_item.done", output_index=place, item=item)
+    def _make_done_event(self, index: int, item: Event) -> Event:
+        self._output[index] = item
+        return self._make_event("response.output_item.done", output_index=index, item=item)
 
     def _write_start(self, start: PartStart) -> Iterator[Event]:
         if start.kind in _CONTENT_KINDS and start.part is None:
