@@ -98,6 +98,11 @@ class ModelExplainer(Protocol):
     def explain(self, model: str) -> dict[str, Any]:
         """Return ``facts`` about an upstream model, and ``rows``, each with ``match``, ``facts`` and ``source``; JSON values."""
 
+    def list_abilities(self, model: str) -> tuple[str, ...]:
+        """Return what a chat model can do, for lists of models: ``tools``, ``reasoning``, and the kinds of its input:
+        ``images``, ``audio``, ``video``, ``files``. () for a model that the provider has no facts about.
+        """
+
 
 class Capabilities(Value, frozen=True, kw_only=True):
     """The capabilities of a provider entry; the result of `configure`.

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from qa.browser.site import NO_SIGN_IN, fill_console, find_examples
 from tests.support.browser import WAIT_MILLISECONDS, Console, run_browser
 from tests.support.gateway import Gateway
 
@@ -59,3 +60,15 @@ def console(console_gateway: Gateway, browser: Browser) -> Iterator[Console]:
     opened = Console(console_gateway, browser)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def examples(console_gateway: Gateway, browser: Browser) -> dict[str, str]:
+    """All pages with something on each: a path for each pattern. Made once for each file of tests."""
+    console = Console(console_gateway, browser)
+    page = console.open_as_first()
+    fill_console(console, page)
+    console.faults.expect(NO_SIGN_IN)
+    found = find_examples(page)
+    console.close()
+    return found

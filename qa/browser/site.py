@@ -23,6 +23,9 @@ TEAM_MEMBER = "grace@example.org"
 
 PUBLIC = ("/console/signup", "/console/login", "/console/reset")
 """Pages for visitors without a session."""
+CALLBACK = "/console/oidc/callback"
+NO_SIGN_IN = "status of 400"
+"""CALLBACK is the page to which an identity provider leads: without a sign-in that was begun it is an error."""
 
 
 def list_patterns() -> list[str]:

@@ -78,6 +78,7 @@ def test_a_plugin_is_switched_on_and_off_without_a_script(console: Console) -> N
     page = console.open_as_first(java_script_enabled=False)
     file = console.gateway.folder / "gate.yaml"
     go(page, "Plugins")
+    page.get_by_label("Actions for cascade").click()
     page.get_by_role("button", name="Switch on cascade").click()
     expect(page.locator(".diff .add").last).to_have_text("+  cascade: true")
     assert "sk-secret" not in page.content()
@@ -86,14 +87,17 @@ def test_a_plugin_is_switched_on_and_off_without_a_script(console: Console) -> N
     expect(page.get_by_role("status")).to_contain_text("cascade is switched on")
     switched = CONF.replace("  openai: true\n", "  openai: true\n  cascade: true\n")
     assert file.read_text(encoding="utf-8") == switched
+    page.get_by_label("Actions for cascade").click()
     page.get_by_role("button", name="Switch off cascade").click()  # the table shows the new state at once
     page.get_by_role("button", name="Apply").click()
     assert file.read_text(encoding="utf-8") == switched.replace("cascade: true", "cascade: false")
+    page.get_by_label("Actions for cascade").click()
     expect(page.get_by_role("button", name="Switch on cascade")).to_be_visible()
 
 
 def test_switching_off_the_last_plugin_names_the_models_that_are_lost(console: Console) -> None:
     page = console.open_as_first("/console/plugins")
+    page.get_by_label("Actions for local").click()
     page.get_by_role("button", name="Switch off local").click()
     expect(page.get_by_role("status")).to_have_text("1 model will no longer be available: local-chat.")
     check_accessibility(page)
@@ -110,6 +114,7 @@ def test_a_failed_request_is_explained(console: Console) -> None:
     while not row.count():  # rows are written in batches
         page.reload()
     expect(row).to_contain_text("The provider 'dead' could not be reached.")
+    row.get_by_label("Actions for the request").click()
     row.get_by_role("link", name="Explain").click()
     expect(page.get_by_role("status")).to_have_text("Such a request would go to dead, model dead-chat.")
     check_accessibility(page)
@@ -140,7 +145,9 @@ def test_without_a_script_times_are_in_utc(console: Console) -> None:
 def test_the_settings_of_a_plugin_are_changed(console: Console) -> None:
     page = console.open_as_first("/console/plugins")
     file = console.gateway.folder / "gate.yaml"
+    before = file.read_text(encoding="utf-8")
     console.faults.expect("status of 400")
+    page.get_by_label("Actions for redact").click()
     page.get_by_role("link", name="Settings of redact").click()
     settings = page.get_by_label("Settings", exact=True)
     settings.fill("markk: x")
@@ -155,3 +162,10 @@ def test_the_settings_of_a_plugin_are_changed(console: Console) -> None:
     assert '  redact: {on: true, mark: "[hidden]"}\n' in file.read_text(encoding="utf-8")
     go(page, "Audit log")
     expect(page.get_by_text("changed the settings of a plugin")).to_be_visible()
+    page.goto("/console/audit")
+    page.get_by_text("Change of the configuration").first.click()
+    expect(page.locator(".diff .add").first).to_contain_text("mark")
+    check_accessibility(page)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status")).to_have_text("The change of the configuration is undone.")
+    assert file.read_text(encoding="utf-8") == before

@@ -15,6 +15,25 @@ from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.database.opening import open_database
 
+FIND_BROKEN_WORDS = """() => {
+  const broken = [];
+  for (const cell of document.querySelectorAll("td, th, .badge")) {
+    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+      if (text.parentElement.closest("code, pre, .visually-hidden, details:not([open])")) continue;
+      for (const word of text.data.matchAll(/(?<![\\w.-])[A-Za-z0-9.@]{3,15}(?![\\w.@-])/g)) {
+        const range = document.createRange();
+        range.setStart(text, word.index);
+        range.setEnd(text, word.index + word[0].length);
+        const tops = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+        if (tops.size > 1) broken.push(word[0]);
+      }
+    }
+  }
+  return broken;
+}"""
+"""Returns the words of tables that stand on two lines."""
+
 
 @pytest.fixture
 def used(console: Console) -> Page:
@@ -75,6 +94,31 @@ def test_the_menu_of_a_row_works_with_keys_alone(console: Console, used: Page) -
     menu.click()
     used.get_by_role("heading", level=1).click()
     expect(rotate).to_be_hidden()
+
+
+def test_every_table_has_menus_of_rows_and_no_row_has_a_button(console: Console, used: Page) -> None:
+    """An open menu of the last row is in sight at all widths, and the page has no scroll bar."""
+    for path in ("keys", "requests", "users", "models", "plugins", "providers"):
+        used.goto(f"/console/{path}")
+        menus = used.locator("td.actions-cell > details.row-menu > summary")
+        assert menus.count() == used.locator("table:has(.row-menu) tbody tr").count()
+        assert used.locator("tbody td .button, tbody td > form button").count() == 0
+        for width in (360, 900, 1280):
+            used.set_viewport_size({"width": width, "height": 800})
+            menus.last.click()
+            item = used.locator("details.row-menu[open] a, details.row-menu[open] button").last
+            expect(item).to_be_in_viewport()
+            box = read_box(item)
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+            menus.last.click()
+            assert used.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+
+
+def test_short_words_of_a_table_do_not_wrap_in_the_middle(console: Console, used: Page) -> None:
+    for path in ("", "models", "plugins", "providers", "requests", "audit"):
+        used.goto(f"/console/{path}")
+        assert used.evaluate(FIND_BROKEN_WORDS) == [], path
 
 
 def test_a_chart_shows_today_on_a_phone(console: Console, used: Page) -> None:

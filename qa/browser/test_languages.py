@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from qa.browser.site import PUBLIC, fill_console, find_examples, list_patterns
-from qa.browser.test_pages import CALLBACK, NO_SIGN_IN
+from qa.browser.site import CALLBACK, NO_SIGN_IN, PUBLIC, list_patterns
 from tests.support.browser import Console
-from tests.support.gateway import Gateway
 from tornado_gate.types.wire import OPERATIONS
 
 LANGUAGE = "zh-CN"
@@ -38,17 +36,6 @@ TERMS = (
 )
 """Names that are the same in every language: operations, plugins, vendors, formats, and what the fixtures have made."""
 _TERM = re.compile(rf"(?<![A-Za-z_])(?:{'|'.join(map(re.escape, sorted(TERMS, key=len, reverse=True)))})(?![A-Za-z_])")
-
-
-@pytest.fixture(scope="module")
-def examples(console_gateway: Gateway, browser: Browser) -> dict[str, str]:
-    console = Console(console_gateway, browser)
-    page = console.open_as_first()
-    fill_console(console, page)
-    console.faults.expect(NO_SIGN_IN)
-    found = find_examples(page)
-    console.close()
-    return found
 
 
 def list_english(page: Page) -> list[str]:

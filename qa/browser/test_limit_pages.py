@@ -111,6 +111,7 @@ def test_a_temporary_limit_is_in_force_until_it_is_ended(console: Console, scrip
     if scripts:
         check_accessibility(page)
     check_refusal(ask_until(console, key, lambda answer: answer.status_code == 429), 1, "user")
+    row.get_by_label("Actions for").click()
     row.get_by_role("button", name="End").click()
     expect(page.get_by_role("status")).to_have_text("The temporary limit has ended.")
     expect(page.get_by_text("No temporary limit.")).to_be_visible()
@@ -127,6 +128,7 @@ def test_a_temporary_limit_multiplies_the_usual_one(console: Console) -> None:
     row = page.get_by_role("row").filter(has_text=user)
     expect(row).to_contain_text("times 2")
     ask_until(console, key, lambda answer: answer.headers.get("x-ratelimit-limit-requests") == "2000")
+    row.get_by_label("Actions for").click()
     row.get_by_role("button", name="End").click()
     ask_until(console, key, lambda answer: answer.headers.get("x-ratelimit-limit-requests") == "1000")
     open_user(page)

@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
-from qa.browser.site import PUBLIC, fill_console, find_examples, is_at, list_patterns
+from qa.browser.site import CALLBACK, NO_SIGN_IN, PUBLIC, is_at, list_patterns
 from qa.browser.weight import MOST_BYTES, measure_bytes
 from tests.support.browser import Console, check_accessibility
-from tests.support.gateway import Gateway
-
-CALLBACK = "/console/oidc/callback"
-NO_SIGN_IN = "status of 400"
-"""CALLBACK is the page to which an identity provider leads: without a sign-in that was begun it is an error."""
-
-
-@pytest.fixture(scope="module")
-def examples(console_gateway: Gateway, browser: Browser) -> dict[str, str]:
-    """A path for each pattern."""
-    console = Console(console_gateway, browser)
-    page = console.open_as_first()
-    fill_console(console, page)
-    console.faults.expect(NO_SIGN_IN)
-    found = find_examples(page)
-    console.close()
-    return found
 
 
 @pytest.mark.parametrize("pattern", list_patterns())

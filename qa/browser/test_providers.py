@@ -77,6 +77,8 @@ def test_from_the_first_page_to_an_answer_of_a_vendor(console: Console, vendor: 
     row = page.get_by_role("row").filter(has_text="gpt-4o")
     expect(row).to_contain_text("128,000")
     expect(row).to_contain_text("chat")
+    expect(row).to_contain_text("tools, reads images")
+    expect(row).to_contain_text("$2.50 in, $10.00 out")
     check_accessibility(page)
     page.get_by_label("gpt-4o", exact=True).check()
     page.get_by_role("button", name="Save").click()
@@ -84,7 +86,12 @@ def test_from_the_first_page_to_an_answer_of_a_vendor(console: Console, vendor: 
     expect(page.get_by_role("status")).to_contain_text("this process uses it")
     assert KEY not in page.content()
     check_accessibility(page)
-    page.get_by_role("link", name="Try it in the playground").click()
+    page.goto("/console/models?search=gpt-4o")
+    shown = page.get_by_role("row").filter(has_text="gpt-4o")
+    expect(shown).to_contain_text("$2.50 in, $10.00 out per million tokens")
+    expect(shown).to_contain_text("128 k")
+    expect(shown).to_contain_text("tools, reads images")
+    page.goto("/console/playground")
     page.get_by_label("Model").first.select_option("gpt-4o")
     page.get_by_label("Message").fill("hello")
     page.get_by_role("button", name="Send").click()
@@ -95,7 +102,7 @@ def test_from_the_first_page_to_an_answer_of_a_vendor(console: Console, vendor: 
         "  openai:                      # off while its plugin is off, and its models too\n    plugin: openai\n" in text
     )
     assert "  gpt-4o: {provider: openai}                     # upstream model: the same name\n" in text
-    assert text.count("\n") == CONF.count("\n") + 1, "only the preset is a new line"
+    assert text.count("\n") == CONF.count("\n") + 2, "the preset and the vendor of the prices are new lines"
     page.goto("/console/audit")
     expect(page.get_by_text("added a provider").first).to_be_visible()
     assert KEY not in page.content()
@@ -184,6 +191,7 @@ def test_an_entry_gets_another_key_and_another_model(console: Console, vendor: U
     fill_form(page, vendor, "fifth")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("link", name="All providers").click()
+    page.get_by_label("Actions for fifth").click()
     page.get_by_role("link", name="Test or change fifth").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("fifth")
     vendor.script(answer(LIST), answer(LIST))

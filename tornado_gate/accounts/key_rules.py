@@ -17,10 +17,22 @@ from tornado_gate.config.globs import covers_glob
 Maker = User | StoredKey | KeyRecord | None
 """The maker of a key: a person, a key (of the store, or as `KeyRing` returns it), or None for a command."""
 
-EXPIRING_DAYS: Final = 7
-"""The days before its end from which people are told that a key expires."""
+EXPIRY_DAYS: Final = (1, 7)
+"""The days before its end from which people are told that a key expires, the shortest time first."""
+DAY_SECONDS: Final = 86_400.0
 _BOUNDS = (*LIST_FIELDS[:3], "role", "limits", "budget", "expires")
 """The fields that define the permissions of a key."""
+
+
+def find_expiry_days(created: float, expires: float | None, now: float) -> int | None:
+    """Return within which of EXPIRY_DAYS a key expires; None if it does not, or if it was made for no longer than that.
+
+    Times are Unix seconds.
+    """
+    if expires is None or expires <= now:
+        return None
+    days = next((days for days in EXPIRY_DAYS if expires <= now + days * DAY_SECONDS), None)
+    return days if days is not None and expires - created > days * DAY_SECONDS else None
 
 
 def check_new_key(maker: Maker, memberships: Sequence[Membership] = (), **fields: Any) -> None:

@@ -3,6 +3,7 @@
 values     Alert, Notice: what is noticed, and what is sent
 health     causes that a process sees itself: circuits, refused keys, a rejected configuration, the spool
 accounts   causes in the database: budgets, expiring keys
+present    all causes of now, for the timer and for /admin/v1
 store      the tables: which alerts are active, which messages are due
 texts      the bodies of messages, by type of sink
 sending    one attempt to send a message

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
 
-from tornado_gate.accounts.key_rules import EXPIRING_DAYS
+from tornado_gate.accounts.key_rules import DAY_SECONDS, EXPIRY_DAYS, find_expiry_days
 from tornado_gate.accounts.limit_overrides import CONF_KEY
 from tornado_gate.admission.bounds import NANO, NEARLY_USED, PERIOD_NAMES
 from tornado_gate.alerts.values import Alert
@@ -18,14 +19,13 @@ from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import OWNER_DAYS, usage
 from tornado_gate.ledger.details import parse_details
-from tornado_gate.ledger.rows import DAY, find_first_id
+from tornado_gate.ledger.rows import find_first_id
 from tornado_gate.ledger.spending import Period, Used, find_period, read_used
 from tornado_gate.types import NO_BUDGET, Bound, Budget
 from tornado_gate.types.value import Value
 
 IDS_PER_QUERY: Final = 500
 MAX_REFUSED_ROWS: Final = 2000
-EXPIRY_DAYS: Final = (1, EXPIRING_DAYS)
 _REFUSED_CODE: Final = "budget_exceeded"
 
 ListBounds = Callable[[str, str, None, Budget, str], tuple[Bound, ...]]
@@ -50,8 +50,26 @@ def find_budgets(database: Database, config: Config, list_bounds: ListBounds, no
 
     It counts as used up if requests were refused since `since`, a Unix time, because an estimate may exceed what is left.
     """
-    period = find_period(now)
-    refused = _read_refused(database, since)
+    period, refused = find_period(now), _read_refused(database, since)
+    shares = _read_shares(database, config, list_bounds, period, refused)
+    alerts = [_describe_budget(share, period, is_refused=False) for each in shares.values() for share in each]
+    for refused_subject in refused & shares.keys():
+        worst = max(shares[refused_subject], key=lambda share: share.part)
+        alerts.append(_describe_budget(worst, period, is_refused=worst.part >= NEARLY_USED))
+    return [alert for alert in alerts if alert is not None]
+
+
+def list_used_budgets(database: Database, config: Config, list_bounds: ListBounds, now: float) -> list[Share]:
+    """Return the budgets of keys, users and teams of which at least 80 % are used, the fullest first."""
+    shares = _read_shares(database, config, list_bounds, find_period(now), frozenset())
+    used = [share for each in shares.values() for share in each if share.part >= NEARLY_USED]
+    return sorted(used, key=lambda share: -share.part)
+
+
+def _read_shares(
+    database: Database, config: Config, list_bounds: ListBounds, period: Period, refused: AbstractSet[Subject]
+) -> dict[Subject, list[Share]]:
+    """Return the budgets of the subjects that have used something in the period, and of `refused` ones."""
     shares: dict[Subject, list[Share]] = {}
     for kind in ("key", "user", "team"):
         with database.read() as connection:
@@ -59,15 +77,14 @@ def find_budgets(database: Database, config: Config, list_bounds: ListBounds, no
             budgets = list(_list_budgets(connection, config, kind, ids))
         used = read_used(database, kind, ids, period)
         for subject, title, budget in budgets:
+            amounts = used.get(subject, Used())
             bounds = list_bounds(kind, subject, None, budget, title)
-            counted = [_count_share(bound, used.get(subject, Used())) for bound in bounds if bound.name in PERIOD_NAMES]
-            if counted:
-                shares[kind, subject] = counted
-    alerts = [_describe_budget(share, period, is_refused=False) for each in shares.values() for share in each]
-    for refused_subject in refused & shares.keys():
-        worst = max(shares[refused_subject], key=lambda share: share.part)
-        alerts.append(_describe_budget(worst, period, is_refused=worst.part >= NEARLY_USED))
-    return [alert for alert in alerts if alert is not None]
+            shares[kind, subject] = [
+                Share(bound=bound, used=amounts.get_amount(bound.name))
+                for bound in bounds
+                if bound.name in PERIOD_NAMES
+            ]
+    return {subject: counted for subject, counted in shares.items() if counted}
 
 
 def _read_refused(database: Database, since: float) -> set[Subject]:
@@ -132,16 +149,6 @@ def _parse_budget(stored: Mapping[str, Any] | None, default: Budget) -> Budget:
     return Budget(**known) if known else default
 
 
-def _count_share(bound: Bound, used: Used) -> Share:
-    amounts = {
-        "usd_per_day": used.day_cost,
-        "usd_per_month": used.month_cost,
-        "tokens_per_day": used.day_tokens,
-        "tokens_per_month": used.month_tokens,
-    }
-    return Share(bound=bound, used=amounts[bound.name])
-
-
 def _describe_budget(share: Share, period: Period, *, is_refused: bool) -> Alert | None:
     """Return the alert of a budget; None if less than 80 % of it are used."""
     bound, part = share.bound, share.part
@@ -172,16 +179,13 @@ def find_expiring_keys(database: Database, now: float) -> list[Alert]:
     keys = tables.keys.c
     columns = (keys.id, keys.name, keys.created, keys.expires)
     query = select(*columns).where(
-        keys.expires > now, keys.expires <= now + max(EXPIRY_DAYS) * DAY, keys.revoked.is_(None), keys.hidden.is_(False),
+        keys.expires > now, keys.expires <= now + max(EXPIRY_DAYS) * DAY_SECONDS, keys.revoked.is_(None), keys.hidden.is_(False),
         keys.replaced_by.is_(None),
     )  # fmt: skip
-    alerts = []
     with database.read() as connection:
-        for row in connection.execute(query):
-            days = next(days for days in EXPIRY_DAYS if row.expires <= now + days * DAY)
-            if row.expires - row.created > days * DAY:
-                alerts.append(_describe_expiry(row, days))
-    return alerts
+        rows = connection.execute(query).all()
+    found = ((row, find_expiry_days(row.created, row.expires, now)) for row in rows)
+    return [_describe_expiry(row, days) for row, days in found if days is not None]
 
 
 def _describe_expiry(row: Any, days: int) -> Alert:

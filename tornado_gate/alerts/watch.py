@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from tornado_gate.alerts import accounts, health
+from tornado_gate.alerts import present
 from tornado_gate.alerts.sending import send
 from tornado_gate.alerts.store import AlertStore, Claimed
 from tornado_gate.alerts.values import Alert, Notice, SendFailed
@@ -100,16 +100,10 @@ class AlertWatch:
         """Look once: raise and resolve alerts, and begin to send what is due."""
         if self._lock is None:
             self._lock = await asyncio.to_thread(_take_lock, self._folder)
-        alerts = [
-            *health.find_open_circuits(self._gate.health),
-            *health.find_refused_keys(self._gate.health),
-            *health.find_rejected_configuration(tuple(self._find_faults())),
-        ]
+        alerts = present.find_process_alerts(self._gate, self._find_faults())
         is_leader = self._lock is not None
         if is_leader:
-            ledger = self._gate.ledger.rules
-            data_dir = self._folder.parent
-            alerts += await asyncio.to_thread(health.find_full_spool, data_dir, ledger.spool_bytes)
+            alerts += await asyncio.to_thread(present.find_machine_alerts, self._gate)
         try:
             await self._keep_account(alerts, is_leader=is_leader)
         except DatabaseError as error:
@@ -124,7 +118,7 @@ class AlertWatch:
         run, sinks = self._gate.database.run, tuple(self.rules.sinks.values())
         if is_leader:
             begun = time.time()
-            alerts += await run(self._look_at_accounts)
+            alerts += await run(present.find_account_alerts, self._gate, self._refused_since)
             self._refused_since = begun - 2.0  # rows are written within a second
         if alerts:
             new, dropped = await run(self._store.record, alerts, sinks, frozenset(self._direct))
@@ -136,12 +130,6 @@ class AlertWatch:
         self._direct.clear()
         if is_leader:
             await self._maintain(sinks)
-
-    def _look_at_accounts(self) -> list[Alert]:
-        gate, now = self._gate, time.time()
-        config, list_bounds = gate.snapshot.config, gate.admission.list_bounds
-        found = accounts.find_budgets(gate.database, config, list_bounds, now, self._refused_since)
-        return found + accounts.find_expiring_keys(gate.database, now)
 
     async def _maintain(self, sinks: Sequence[SinkConfig]) -> None:
         """Resolve alerts, delete old ones, and send what is due. Raises DatabaseError."""

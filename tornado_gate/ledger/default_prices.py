@@ -32,7 +32,7 @@ from tornado_gate.types.value import Value
 log = logging.getLogger(__name__)
 
 PACKAGE = "genai-prices"
-LAYOUT = 1
+LAYOUT = 2
 """The number of the file's layout. A file with another number is not read."""
 EXTRACT_SECONDS = 60.0
 DAY_SECONDS = 86_400
@@ -43,8 +43,8 @@ _COMPACT_DATE = re.compile(r"-(20\d\d)([01]\d)([0-3]\d)(?=-|:|$)")
 
 
 class ProviderTable(msgspec.Struct):
-    """The prices of one provider's models: ``match``, ``prices`` and ``variants`` of each, as `extract_prices.py`
-    prints them.
+    """The prices of one provider's models: ``match``, ``prices``, ``variants`` and, if known, ``context`` of each, as
+    `extract_prices.py` prints them.
 
     `url` is a pattern of the addresses of the provider's API. `others` are providers whose models it resells at their
     prices.
@@ -171,11 +171,19 @@ class VendorPrices:
 
     def find_price(self, model: str, now: float) -> tuple[float, Price | None]:
         """Return (the time from which the price may change, the price)."""
-        known = self._find_model(model.lower()) or self._find_model(canonicalize_name(model))
+        known = self._find_spelling(model)
         if known is None:
             return math.inf, None
         moment = datetime.fromtimestamp(now, UTC)
         return _find_change(known, now), _make_price(known, moment)
+
+    def find_context(self, model: str) -> int | None:
+        """Return the number of tokens that a model reads; None if the table does not say it."""
+        known = self._find_spelling(model)
+        return None if known is None else known.get("context")
+
+    def _find_spelling(self, model: str) -> Mapping[str, Any] | None:
+        return self._find_model(model.lower()) or self._find_model(canonicalize_name(model))
 
     def _find_model(self, model: str) -> Mapping[str, Any] | None:
         for name in (model, _COMPACT_DATE.sub(r"-\1-\2-\3", model)):  # the table writes most dates with hyphens

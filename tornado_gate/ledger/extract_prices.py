@@ -65,7 +65,8 @@ def _describe_model(model: Any) -> dict[str, Any]:
         {**_describe_times(variant.constraint), "when": variant.when, "price": _describe_price(variant.prices)}
         for variant in model.price_variants or ()
     ]
-    return {"match": _describe_match(model.match), "prices": prices, "variants": variants}
+    described = {"match": _describe_match(model.match), "prices": prices, "variants": variants}
+    return {**described, "context": model.context_window} if model.context_window else described
 
 
 def _list_conditional(model: Any) -> list[tuple[Any, Any]]:

@@ -150,6 +150,11 @@ class PriceTable:
         self._found[provider, upstream_model] = None if until == math.inf else until, price
         return price
 
+    def find_context(self, provider: str, upstream_model: str) -> int | None:
+        """Return the number of tokens that a model reads, by the package of the default prices; None if unknown."""
+        defaults = self._defaults.get(provider)
+        return defaults.find_context(upstream_model) if defaults else None
+
     def _search_price(self, provider: str, model: str, now: float) -> tuple[float, Price | None]:
         """Return (the time from which the price may change, the price)."""
         own = self._of_providers.get(provider)
@@ -166,12 +171,18 @@ class DefaultPrices(Protocol):
     def find_price(self, model: str, now: float) -> tuple[float, Price | None]:
         """Return (the time from which the price may change, the price). Times are Unix seconds."""
 
+    def find_context(self, model: str) -> int | None:
+        """Return the number of tokens that a model reads; None if unknown."""
+
 
 class FreeModels:
     """The default prices of a provider that charges nothing: all models are free."""
 
     def find_price(self, model: str, now: float) -> tuple[float, Price | None]:
         return math.inf, FREE
+
+    def find_context(self, model: str) -> int | None:
+        return None
 
 
 class PricePatterns:

@@ -22,6 +22,16 @@ class Used(NamedTuple):
     month_cost: int = 0
     month_tokens: int = 0
 
+    def get_amount(self, budget: str) -> int:
+        """Return what counts against a budget, such as ``usd_per_day``: nano-dollars or tokens."""
+        amounts = {
+            "usd_per_day": self.day_cost,
+            "usd_per_month": self.month_cost,
+            "tokens_per_day": self.day_tokens,
+            "tokens_per_month": self.month_tokens,
+        }
+        return amounts[budget]
+
 
 class Period(NamedTuple):
     """The Unix seconds at which a UTC day and its month begin, and at which they end."""

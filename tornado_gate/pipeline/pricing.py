@@ -7,8 +7,9 @@ from typing import Final
 from tornado_gate.admission.estimates import OPEN_OPERATIONS
 from tornado_gate.admission.limiter import counts_amounts
 from tornado_gate.admission.reservations import Admission
+from tornado_gate.config.model import Config
 from tornado_gate.ledger.costs import compute_cost, count_quantities
-from tornado_gate.ledger.default_prices import PricedProvider, load_prices
+from tornado_gate.ledger.default_prices import PricedProvider, find_provider, load_prices, load_table
 from tornado_gate.ledger.entries import price_row
 from tornado_gate.ledger.estimates import NO_USAGE, get_uncounted_usage, needs_estimate, settle_units, settle_usage
 from tornado_gate.ledger.ledger import Ledger
@@ -29,6 +30,12 @@ def load_default_prices(snapshot: Snapshot) -> None:
     if config.default_prices:
         providers = map(_get_priced_provider, snapshot.targets.providers.values())
         snapshot.prices.add_defaults(load_prices(config.server.data_dir / "prices", providers))
+
+
+def find_price_provider(config: Config, base_url: str) -> str:
+    """Return the name, in the default prices, of the vendor with this address; "" if it has none there. Reads a file."""
+    table = load_table(config.server.data_dir / "prices") if config.default_prices and base_url else None
+    return find_provider(table, "", base_url) if table else ""
 
 
 def _get_priced_provider(provider: ConfiguredProvider) -> PricedProvider:

@@ -21,8 +21,8 @@ from tornado_gate.types.value import Value
 LONGEST_TEXT: Final = 100_000
 
 
-class PluginEntry(Value, frozen=True, kw_only=True):
-    """The entry of a plugin in the file: its members without `on`, and the version of the file that has them."""
+class WrittenEntry(Value, frozen=True, kw_only=True):
+    """An entry of the file: its members without `on`, and the version of the file that has them."""
 
     members: Mapping[str, Any]
     version: str
@@ -30,17 +30,17 @@ class PluginEntry(Value, frozen=True, kw_only=True):
     hidden_fields = frozenset({"members"})
 
 
-def read_entry(config: Config, plugin: str) -> PluginEntry:
-    """Return the entry of a plugin as it is written, with its references; without members if conf has none. Synchronous.
+def read_entry(config: Config, name: str, section: str = SECTION) -> WrittenEntry:
+    """Return an entry of a section as it is written, with its references; without members if conf has none. Synchronous.
 
     Raises OSError, UnicodeDecodeError, EditRefused and DatabaseError.
     """
     if config.path is None:
-        return PluginEntry(members={}, version="")
+        return WrittenEntry(members={}, version="")
     text = read_conf_text(read_current(config.path))
-    entry = (read_text(text).get(SECTION) or {}).get(plugin)
-    members = {name: value for name, value in entry.items() if name != "on"} if isinstance(entry, Mapping) else {}
-    return PluginEntry(members=members, version=digest_text(text))
+    entry = (read_text(text).get(section) or {}).get(name)
+    members = {member: value for member, value in entry.items() if member != "on"} if isinstance(entry, Mapping) else {}
+    return WrittenEntry(members=members, version=digest_text(text))
 
 
 def store_setting_secrets(config: Config, plugin: str, members: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -66,3 +66,19 @@ class ChatFeatures(Value, frozen=True, kw_only=True):
     max_output: int | None = None
     media_types: tuple[str, ...] | None = None
     prefill: bool = True
+
+    def list_abilities(self) -> tuple[str, ...]:
+        """The abilities in words: ``tools``, ``reasoning``, and the kinds of input beside text."""
+        kinds = {pattern.partition("/")[0] for pattern in self.media_types or ()}
+        return self._name_abilities("image" in kinds, "audio" in kinds, "video" in kinds, "application" in kinds)
+
+    def _name_abilities(self, images: bool, audio: bool, video: bool, files: bool) -> tuple[str, ...]:
+        known = {
+            "tools": "tools" not in self.drops,
+            "reasoning": bool(self.efforts) and "reasoning" not in self.drops,
+            "images": images,
+            "audio": audio,
+            "video": video,
+            "files": files,
+        }
+        return tuple(name for name, has in known.items() if has)

@@ -21,6 +21,7 @@ import yaml
 from tornado_gate.errors import ConfigError
 from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.value import Value
+from tornado_gate.wire.model_features import ChatFeatures
 
 MAX_CACHED_NAMES: Final = 2_000
 """Model names whose facts are kept. It is bounded because callers choose the names that match a wildcard in conf."""
@@ -29,7 +30,7 @@ FILE_NAME: Final = "models.yaml"
 RULES_KEY: Final = "model_rules"
 """The key of a provider entry with additional rows, by pattern."""
 
-F = TypeVar("F", bound=Value)
+F = TypeVar("F", bound=ChatFeatures)
 Path = tuple[str | int, ...]
 
 
@@ -85,6 +86,11 @@ class ModelTable(Generic[F]):
             msgspec.json.encode({"facts": self.find_features(model), "rows": rows})
         )
         return explained
+
+    def list_abilities(self, model: str) -> tuple[str, ...]:
+        """The abilities of a model; () for a name that has only the facts of unknown ones."""
+        is_known = any(row.match != ("*",) for row in self.list_rows(model))
+        return self.find_features(model).list_abilities() if is_known else ()
 
     def _merge_rows(self, model: str) -> F:
         merged: dict[str, Any] = {}

@@ -192,6 +192,8 @@ async def walk_through_state(admin: Client, services: Services) -> None:
     assert (await admin("GET", "/providers"))["data"][0]["origin"] == ""
     assert (await admin("GET", "/providers/fake", route="/providers/{id}"))["plugin"] == "fake"
     assert {one["name"] for one in (await admin("GET", "/plugins"))["data"]} == {"fake", "plain"}
+    alerts = await admin("GET", "/alerts")
+    assert (alerts["data"], alerts["total"]) == ([], 0)
     assert await admin("GET", "/nodes") == {"data": [], "next": None, "total": 0}
     store = services.tasks.engine.store
     tasks = [await store.create(a_task(provider="fake", account=name), None) for name in ("a", "b")]

@@ -97,10 +97,10 @@ def test_a_model_whose_requests_fail_is_neither_healthy_nor_available(console: A
 def test_providers_never_show_their_key(console: AdminConsole) -> None:
     console.add_request("of-provider")
     page = console.get("/console/providers")
-    assert re.search(r"API key</dt><dd>set<", page)
+    assert "API key set<" in page
     assert "1 request, 1 error (100.0 %)" in page
     assert "sk-secret" not in page
-    assert "provider</" not in page.partition("API key")[2][:60]
+    assert "provider</" not in page.partition("API key set")[2][:60]
 
 
 def test_a_rejected_configuration_is_on_every_page_of_an_administrator_only(console: AdminConsole) -> None:

@@ -37,5 +37,5 @@ def test_a_price_is_in_words() -> None:
 
 
 def test_a_context_is_a_number_of_tokens() -> None:
-    assert describe_context(make_view("p", "m", facts={"input_token_limit": 200_000})) == "200\u00a0k"
+    assert describe_context(make_view("p", "m", context_tokens=200_000)) == "200\u00a0k"
     assert describe_context(make_view("p", "m")) == ""

@@ -74,6 +74,7 @@ def addresses(console: AdminConsole) -> dict[str, str]:
         "/console/account/sessions/": ["SESSION"],
         "/console/plugins/": ["local"],
         "/console/providers/entry/": ["local"],
+        "/console/models/entry/": ["local-chat"],
         "/console/configuration/undo/": ["0" * 64],
         "/console/users/invitations/": [invitation.id],
         "/console/users/": [member],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tornado_gate.server.admin import (
+    alert_routes,
     configuration_routes,
     key_routes,
     limit_routes,
@@ -23,6 +24,7 @@ ROUTES = [
     *limit_routes.ROUTES,
     *state_routes.ROUTES,
     *node_routes.ROUTES,
+    *alert_routes.ROUTES,
     *configuration_routes.ROUTES,
     *tape_routes.ROUTES,
 ]

@@ -12,7 +12,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget
+from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, ProviderConfig
+from tornado_gate.hookspecs import Capabilities
 from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins import failure_log
@@ -39,7 +40,9 @@ class ModelView(Value, frozen=True, kw_only=True):
     `operations` are what its upstream models can do. `state`: `available`: a target works; `failing`: the circuits of its
     targets are open, or the last requests failed; `unavailable`: no target can be used; `inactive`: the plugins of its
     targets are off. `reason` is the reason for the state, and names the targets that do not work. `strategy` is how its
-    targets are chosen, `affinity` are the sources of its cache affinity.
+    targets are chosen, `affinity` are the sources of its cache affinity. `abilities` are what its first upstream model can
+    do in a chat, such as ``tools`` and ``images``, and `context_tokens` is how much that model reads; both are empty for a
+    pattern, and if unknown.
     """
 
     name: str
@@ -52,6 +55,8 @@ class ModelView(Value, frozen=True, kw_only=True):
     facts: Mapping[str, Any]
     strategy: str = "weighted"
     affinity: tuple[str, ...] = ()
+    abilities: tuple[str, ...] = ()
+    context_tokens: int | None = None
 
 
 class ProviderView(Value, frozen=True, kw_only=True):
@@ -151,6 +156,7 @@ def _describe_model(
     targets = tuple(_describe_target(services, snapshot, entry, target, circuits) for target in entry.targets)
     affinity = entry.affinity
     state, reason = judge_state(targets)
+    abilities, context = _find_facts(snapshot, entry, targets)
     return ModelView(
         name=entry.name,
         wildcard="*" in entry.name,
@@ -161,10 +167,30 @@ def _describe_model(
         fallback=entry.fallback,
         facts=entry.facts,
         strategy=entry.strategy,
+        abilities=abilities,
+        context_tokens=context,
         affinity=()
         if affinity is None
         else (*affinity.sources, *((affinity.otherwise,) if affinity.otherwise != "none" else ())),
     )
+
+
+def _find_facts(
+    snapshot: Snapshot, entry: ModelEntry, targets: tuple[TargetView, ...]
+) -> tuple[tuple[str, ...], int | None]:
+    """Return the abilities and the context of the first target's model. conf's context comes first."""
+    context = entry.facts.get("input_token_limit")
+    if "*" in entry.name or not targets:
+        return (), context
+    provider, model = targets[0].provider, targets[0].upstream_model
+    abilities = list_abilities(snapshot.targets.providers[provider].capabilities, model)
+    return abilities, context or snapshot.prices.find_context(provider, model)
+
+
+def list_abilities(capabilities: Capabilities, model: str) -> tuple[str, ...]:
+    """Return what an upstream model can do in a chat; () if it does not chat, or is unknown."""
+    table = capabilities.model_table
+    return () if table is None or "chat" not in capabilities.get_operations(model) else table.list_abilities(model)
 
 
 def _describe_target(

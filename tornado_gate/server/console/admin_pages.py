@@ -9,6 +9,7 @@ from tornado_gate.server.console import (
     audit_pages,
     invitation_pages,
     limit_pages,
+    model_change_pages,
     model_pages,
     plugin_pages,
     plugin_settings_page,
@@ -21,6 +22,7 @@ from tornado_gate.server.console.base import ConsoleHandler
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [
     *model_pages.ROUTES,
+    *model_change_pages.ROUTES,
     *plugin_pages.ROUTES,
     *plugin_settings_page.ROUTES,
     *provider_pages.ROUTES,

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
+from urllib.parse import quote
 
-from tornado_gate.accounts.key_rules import EXPIRING_DAYS
+from tornado_gate.accounts.key_rules import find_expiry_days
 from tornado_gate.accounts.keys import StoredKey
-from tornado_gate.ledger.rows import DAY
+from tornado_gate.accounts.limit_overrides import CONF_KEY
 from tornado_gate.ledger.spool import FULL_SHARE, measure_spool
+from tornado_gate.pipeline.gate import Gate
 from tornado_gate.server.console import words
-from tornado_gate.server.console.bound_bars import Bar
+from tornado_gate.server.console.bound_bars import LINKS, Bar, make_bar
 from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.services import Services
 from tornado_gate.targets import causes
 from tornado_gate.targets.circuits import EVERYBODY
 from tornado_gate.targets.health import TargetHealth
+from tornado_gate.types import Bound
 from tornado_gate.types.value import Value
 
 PROVIDERS: Final = "/console/providers"
@@ -58,6 +62,22 @@ def _list_provider_items(health: TargetHealth) -> list[Item]:
     return [Item(level=level, text=text, link=f"{PROVIDERS}#provider-{name}") for name, level, text in items]
 
 
+async def read_used_budgets(gate: Gate) -> list[Bar]:
+    """Return the budgets of keys, users and teams of which much is used, by the definition of alerts. Raises DatabaseError."""
+    from tornado_gate.alerts.accounts import list_used_budgets as read_shares  # alerts may be off
+
+    config, list_bounds = gate.snapshot.config, gate.admission.list_bounds
+    shares = await gate.database.run(read_shares, gate.database, config, list_bounds, time.time())
+    return [make_bar(share.bound, share.used, _find_link(share.bound)) for share in shares[:MAX_ITEMS]]
+
+
+def _find_link(bound: Bound) -> str:
+    """Return the page of a subject; subjects of conf have no page but that of their usage."""
+    if bound.kind == "key" and bound.subject.startswith(CONF_KEY):
+        return f"/console/usage?key={quote(bound.subject)}"
+    return f"{LINKS[bound.kind]}{quote(bound.subject)}"
+
+
 def list_used_budgets(bars: Iterable[Bar]) -> list[Item]:
     """Return the budgets of which at least NEARLY_USED is used, the fullest first."""
     full = sorted((bar for bar in bars if bar.is_budget and bar.is_nearly_used), key=lambda bar: -bar.part)
@@ -73,10 +93,7 @@ def list_used_budgets(bars: Iterable[Bar]) -> list[Item]:
 
 
 def list_expiring_keys(keys: Sequence[StoredKey], now: float) -> list[Item]:
-    """Return the active keys that expire within EXPIRING_DAYS and have no successor.
-
-    Alerts leave out keys that were made for a shorter time; the page shows them.
-    """
+    """Return the active keys that expire soon and have no successor."""
     text = translate("The key {name} expires {when}. Rotate it.")
     return [
         Item(
@@ -85,5 +102,5 @@ def list_expiring_keys(keys: Sequence[StoredKey], now: float) -> list[Item]:
             link=f"/console/keys/{key.id}",
         )
         for key in keys
-        if key.expires is not None and now < key.expires <= now + EXPIRING_DAYS * DAY and not key.replaced_by
+        if find_expiry_days(key.created, key.expires, now) is not None and not key.replaced_by
     ][:MAX_ITEMS]

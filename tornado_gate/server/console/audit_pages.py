@@ -10,9 +10,11 @@ from urllib.parse import urlencode
 from tornado_gate.accounts.audit import AuditEvent, list_events
 from tornado_gate.server.admin.csv_cells import render_csv
 from tornado_gate.server.console.admin_base import AdminHandler
-from tornado_gate.server.console.audit_words import KINDS, describe_action, describe_detail
+from tornado_gate.server.console.audit_words import DIFF, KINDS, describe_action, describe_detail
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.entry_removal import UNDO, find_former_text
 from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.plugin_pages import split_diff
 
 AUDIT = "/console/audit"
 ROWS = 100
@@ -60,9 +62,20 @@ class AuditPage(AuditHandler):
             else "",
             is_first=number is None,
             csv_address=f"{AUDIT}.csv?{filters}",
+            undo=await self._find_undo(shown if number is None else []),
             describe_action=describe_action,
             describe_detail=describe_detail,
+            find_diff=lambda event: split_diff(str(event.detail.get(DIFF, ""))),
         )
+
+    async def _find_undo(self, events: list[AuditEvent]) -> tuple[int, str]:
+        """Return the id of the newest change of the configuration, and the address that undoes it; (0, "") without one."""
+        newest = next((event for event in events if event.detail.get(DIFF)), None)
+        version = self.snapshot.config.version
+        if newest is None or not version:
+            return 0, ""
+        former = await self.run_database(find_former_text, self.services, version)
+        return (0, "") if former is None else (newest.id, f"{UNDO}/{version}")
 
 
 class AuditTablePage(AuditHandler):

@@ -55,6 +55,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "tape.read": mark("read a recorded request"),
     "tape.delete": mark("deleted a recorded request"),
 }
+DIFF: Final = "diff"
+"""The member of a detail that has the change of the configuration; the page shows its lines."""
 _TIMES: Final = frozenset({"expires", "until", "valid_until"})
 _ALL_IF_EMPTY: Final = frozenset({"models", "operations", "addresses"})
 KINDS: Final = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
@@ -67,8 +69,10 @@ def describe_action(action: str) -> str:
 
 
 def describe_detail(detail: Mapping[str, Any]) -> str:
-    """Return the detail of an event: ``role: member, before: administrator``."""
-    return ", ".join(f"{name_word(name)}: {_describe_member(name, value)}" for name, value in detail.items())
+    """Return the detail of an event without the change of a file: ``role: member, before: administrator``."""
+    return ", ".join(
+        f"{name_word(name)}: {_describe_member(name, value)}" for name, value in detail.items() if name != DIFF
+    )
 
 
 def _describe_member(name: str, value: Any) -> str:

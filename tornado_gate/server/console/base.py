@@ -20,6 +20,7 @@ from tornado_gate import __version__
 from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.key_rules import list_managed_teams
 from tornado_gate.accounts.people import Actor, Membership, Session, User
+from tornado_gate.config.stored import StoredConf
 from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import GateError, NotAllowed, Unavailable
 from tornado_gate.http.forwarded import Origin
@@ -306,6 +307,7 @@ class ConsoleHandler(GateHandler):
             administration=self._list_administration(),
             flash=self.take_flash(),
             rejected=self.services.configuration.rejected if self._is_administrator else None,
+            conf_is_stored=isinstance(self.snapshot.config.path, StoredConf),
             asset=get_asset_address,
             version=__version__,
             language=catalogues.get_language(self.locale),

@@ -26,7 +26,7 @@ LABELS: Final[Mapping[str, str]] = {
     "tokens_per_day": mark("Tokens per day"),
     "tokens_per_month": mark("Tokens per month"),
 }
-_LINKS: Final = {"key": "/console/keys/", "user": "/console/users/", "team": "/console/teams/"}
+LINKS: Final = {"key": "/console/keys/", "user": "/console/users/", "team": "/console/teams/"}
 
 
 class Bar(Value, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ async def read_bars(gate: Gate, database: Database, subjects: Iterable[StoredKey
     DatabaseError.
     """
     bounds = [
-        (bound, f"{_LINKS[bound.kind]}{subject.id}")
+        (bound, f"{LINKS[bound.kind]}{subject.id}")
         for subject in subjects
         for bound in list_subject_bounds(gate, subject)
     ]
@@ -82,7 +82,7 @@ async def read_bars(gate: Gate, database: Database, subjects: Iterable[StoredKey
     used = await database.run(_read_budgets, database, budgets) if budgets else {}
     levels = await gate.admission.limiter.read(limits) if limits else ()
     used |= {(level.bound.kind, level.bound.subject, level.bound.name): level.used for level in levels}
-    return [_make_bar(bound, used.get((bound.kind, bound.subject, bound.name), 0), link) for bound, link in bounds]
+    return [make_bar(bound, used.get((bound.kind, bound.subject, bound.name), 0), link) for bound, link in bounds]
 
 
 def _read_budgets(database: Database, bounds: Sequence[Bound]) -> dict[tuple[str, str, str], int]:
@@ -93,20 +93,12 @@ def _read_budgets(database: Database, bounds: Sequence[Bound]) -> dict[tuple[str
         own = [bound for bound in bounds if bound.kind == kind]
         used = read_used(database, kind, {bound.subject for bound in own}, period)
         for bound in own:
-            amounts[kind, bound.subject, bound.name] = _choose_amount(bound.name, used.get(bound.subject, Used()))
+            amounts[kind, bound.subject, bound.name] = used.get(bound.subject, Used()).get_amount(bound.name)
     return amounts
 
 
-def _choose_amount(name: str, used: Used) -> int:
-    return {
-        "usd_per_day": used.day_cost,
-        "usd_per_month": used.month_cost,
-        "tokens_per_day": used.day_tokens,
-        "tokens_per_month": used.month_tokens,
-    }[name]
-
-
-def _make_bar(bound: Bound, used: int, link: str) -> Bar:
+def make_bar(bound: Bound, used: int, link: str) -> Bar:
+    """Return a bound as a bar. `used` is in the bound's own unit: nano-dollars, tokens or requests."""
     is_money = bound.name.startswith("usd")
     return Bar(
         kind=bound.kind,

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from tornado_gate.accounts.keys import KeyStore, StoredKey
-from tornado_gate.accounts.people import Team, User
 from tornado_gate.server.admin.views import ModelView, describe_models
 from tornado_gate.server.console.attention import (
     Item,
     list_expiring_keys,
     list_gateway_items,
     list_used_budgets,
+    read_used_budgets,
 )
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.bound_bars import Bar, read_bars
 from tornado_gate.server.console.languages.catalogues import translate
-from tornado_gate.server.console.model_catalogue import describe_context, describe_price
+from tornado_gate.server.console.model_catalogue import describe_abilities, describe_context, describe_price
 from tornado_gate.server.console.overview import read_figures
 from tornado_gate.server.console.snippets import is_plain, list_snippets, read_provider_example, render_snippet
 from tornado_gate.server.control.nodes import NodeView, list_nodes
@@ -29,8 +28,7 @@ MOST_MODELS = 200
 """The maximum number of models in the table."""
 NO_MODEL = "MODEL"
 MAX_KEYS = 500
-"""The maximum number of keys whose budgets and ends are looked at: the newest ones."""
-MAX_PEOPLE = 500
+"""The maximum number of keys whose ends are looked at: the newest ones."""
 MAX_BARS = 8
 
 
@@ -62,6 +60,7 @@ class HomePage(ConsoleHandler):
             models=models[:MOST_MODELS],
             describe_price=partial(describe_price, self.snapshot),
             describe_context=describe_context,
+            describe_abilities=describe_abilities,
             model_count=len(models),
             available=sum(view.state == "available" for view in models),
             is_draining=self.gate.readiness.is_draining,
@@ -95,26 +94,20 @@ class HomePage(ConsoleHandler):
 
     async def _find_state(self) -> tuple[list[Item], list[Bar]]:
         """Return what needs attention, and the bars of the visitor's own budgets and limits."""
-        keys, subjects = await self._list_subjects(only_own=True)
-        bars: list[Bar] = await read_bars(self.gate, self.services.database, subjects)
+        keys = await self._list_keys(user=self.user.id)
+        teams = [membership.team for membership in await self.get_memberships()]
+        bars: list[Bar] = await read_bars(self.gate, self.services.database, [self.user, *teams, *keys])
         items, concerned = [], bars
         if self._is_for_all:
             items = await list_gateway_items(self.services)
-            keys, subjects = await self._list_subjects(only_own=False)
-            concerned = await read_bars(self.gate, self.services.database, [each for each in subjects if each.budget])
+            keys = await self._list_keys()
+            concerned = await read_used_budgets(self.gate)
         return [*items, *list_used_budgets(concerned), *list_expiring_keys(keys, time.time())], bars
 
-    async def _list_subjects(self, *, only_own: bool) -> tuple[list[StoredKey], Sequence[StoredKey | User | Team]]:
-        """Return the active keys, and all keys, users and teams: the visitor's own, or everybody's."""
-        store, accounts = KeyStore(self.services.database), self.services.accounts
-        whose: dict[str, Any] = {"user": self.user.id} if only_own else {}
+    async def _list_keys(self, **whose: str) -> list[StoredKey]:
+        store = KeyStore(self.services.database)
         keys, _ = await self.run_database(store.list_page, state="active", limit=MAX_KEYS, **whose)
-        if only_own:
-            memberships = await self.get_memberships()
-            return keys, [self.user, *(membership.team for membership in memberships), *keys]
-        users, _ = await self.run_database(accounts.users.list_page, limit=MAX_PEOPLE)
-        teams = await self.run_database(accounts.teams.list_all)
-        return keys, [*users, *teams, *keys]
+        return list(keys)
 
     def _choose_model(self, models: list[ModelView], chat_models: list[str]) -> str:
         healthy = {view.name for view in models if view.state == "available"}

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.admin.views import ModelView
-from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.languages.catalogues import mark, translate
 from tornado_gate.server.console.usage_chart import format_short
 from tornado_gate.server.console.words import format_usd
 
+ABILITIES: Final = {
+    "tools": mark("tools"),
+    "reasoning": mark("reasoning"),
+    "images": mark("reads images"),
+    "audio": mark("hears audio"),
+    "video": mark("sees videos"),
+    "files": mark("reads files"),
+}
 FEMTO_OF_MILLION: Final = 10**9
 """Femto-dollars for one token that are one US dollar for a million tokens."""
 
@@ -34,6 +43,11 @@ def describe_price(snapshot: Snapshot, model: ModelView) -> str:
 
 
 def describe_context(model: ModelView) -> str:
-    """Return the number of tokens that the model reads, if conf says it: ``200 k``."""
-    limit = model.facts.get("input_token_limit")
+    """Return the number of tokens that the model reads, if conf or the default prices say it: ``200 k``."""
+    limit = model.context_tokens
     return format_short(limit).replace(" ", "\u00a0") if limit else ""
+
+
+def describe_abilities(abilities: Sequence[str]) -> str:
+    """Return the abilities of a chat model in words: ``tools, reasoning, reads images``."""
+    return ", ".join(translate(ABILITIES[name]) if name in ABILITIES else name for name in abilities)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from typing import get_args
+from urllib.parse import quote
 
 from tornado_gate.ledger.reports import Reports
 from tornado_gate.ledger.rows import UsageQuery, UsageRow
@@ -14,7 +15,7 @@ from tornado_gate.server.console import words
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.languages.catalogues import translate
-from tornado_gate.server.console.model_catalogue import describe_context, describe_price
+from tornado_gate.server.console.model_catalogue import describe_abilities, describe_context, describe_price
 from tornado_gate.server.console.paging import Paging, parse_page
 from tornado_gate.server.console.reasons import find_reason
 
@@ -39,6 +40,8 @@ class ModelsPage(AdminHandler):
             query=query,
             describe_price=partial(describe_price, self.snapshot),
             describe_context=describe_context,
+            describe_abilities=describe_abilities,
+            quote_segment=partial(quote, safe=""),
             states=get_args(ModelState),
             describe_circuit=describe_circuit,
             describe_key_rest=describe_key_rest,

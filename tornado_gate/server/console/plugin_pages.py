@@ -102,9 +102,10 @@ class SwitchPage(AdminHandler):
 
 
 def split_diff(diff: str) -> list[tuple[str, str]]:
-    """Return the lines of a unified diff, each with its kind: ``add``, ``remove``, ``head`` or "" for context."""
+    """Return the lines of a unified diff, each with its kind: ``add``, ``remove``, ``head`` or "" for context. [] of ""."""
     kinds = {"+": "add", "-": "remove", "@": "head"}
-    return [(kinds.get(line[:1], "") if index > 1 else "head", line) for index, line in enumerate(diff.split("\n"))]
+    lines = diff.split("\n") if diff else []
+    return [(kinds.get(line[:1], "") if index > 1 else "head", line) for index, line in enumerate(lines)]
 
 
 ROUTES: list[tuple[str, type[ConsoleHandler]]] = [

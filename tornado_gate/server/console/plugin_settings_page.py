@@ -17,7 +17,7 @@ from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.plugin_pages import PLUGINS, split_diff
 from tornado_gate.server.plugin_settings import (
-    PluginEntry,
+    WrittenEntry,
     parse_settings,
     read_entry,
     render_settings,
@@ -57,7 +57,7 @@ class PluginSettingsPage(AdminHandler):
             raise NotFound(translate("No plugin '{name}' is installed.").format(name=name[:100]))
         return name
 
-    async def _read_entry(self, name: str) -> PluginEntry:
+    async def _read_entry(self, name: str) -> WrittenEntry:
         try:
             return await asyncio.to_thread(read_entry, self.snapshot.config, name)
         except (OSError, UnicodeDecodeError, EditRefused, DatabaseError) as error:

@@ -9,9 +9,10 @@ from tornado_gate.config.entry_edits import PROVIDER_NAME, PROVIDER_NAME_RULE, E
 from tornado_gate.config.model import Config
 from tornado_gate.config.secret_store import SecretError
 from tornado_gate.ledger.costs import Price
-from tornado_gate.pipeline.pricing import load_default_prices
+from tornado_gate.pipeline.pricing import find_price_provider, load_default_prices
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.pipeline.vendors import OfferedVendor
+from tornado_gate.server.admin.views import list_abilities
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.languages.catalogues import translate
 from tornado_gate.server.console.words import format_usd
@@ -31,6 +32,7 @@ class ModelRow(Value, frozen=True, kw_only=True):
 
     name: str
     operations: tuple[str, ...]
+    abilities: tuple[str, ...]
     context: str
     price: str
 
@@ -66,11 +68,15 @@ class Draft(Value, frozen=True, kw_only=True):
         return steps
 
 
-def make_entry(offer: OfferedVendor, base_url: str, reference: str) -> dict[str, Any]:
-    """Return the members of an entry. An address that the plugin knows is not repeated in conf."""
+def make_entry(config: Config, offer: OfferedVendor, base_url: str, reference: str) -> dict[str, Any]:
+    """Return the members of an entry. An address that the plugin knows is not repeated in conf; another one, such as a
+    proxy's, names the vendor whose prices it has. Reads the table of prices: call it in a thread.
+    """
     entry: dict[str, Any] = {"plugin": offer.plugin, **offer.vendor.settings}
     if base_url and base_url.rstrip("/") != offer.vendor.base_url.rstrip("/"):
         entry["base_url"] = base_url
+        if name := find_price_provider(config, offer.vendor.base_url):
+            entry["price_provider"] = name
     if reference:
         entry["api_key"] = reference
     return entry
@@ -112,13 +118,16 @@ def find_draft_secret(config: Config, name: str) -> str:
 def list_rows(snapshot: Snapshot, provider: str, models: Sequence[ListedModel]) -> list[ModelRow]:
     """Return the vendor's models with abilities and prices. Reads the table of prices: call it in a thread."""
     load_default_prices(snapshot)
-    capabilities = snapshot.targets.providers[provider].capabilities
+    capabilities, prices = snapshot.targets.providers[provider].capabilities, snapshot.prices
     return [
         ModelRow(
             name=model.name,
             operations=tuple(sorted(capabilities.get_operations(model.name))),
-            context=f"{model.context_tokens:,}" if model.context_tokens else "",
-            price=format_price(snapshot.prices.find_price(provider, model.name)),
+            abilities=list_abilities(capabilities, model.name),
+            context=f"{context:,}"
+            if (context := model.context_tokens or prices.find_context(provider, model.name))
+            else "",
+            price=format_price(prices.find_price(provider, model.name)),
         )
         for model in sorted(models, key=lambda model: model.name)[:MAX_ROWS]
     ]
@@ -129,7 +138,7 @@ def format_price(price: Price | None) -> str:
     if price is None:
         return ""
     if price.is_free:
-        return "free"
+        return translate("free")
     if price.rates is None:
         return translate("by use")
     amounts = ((price.rates.input, "in"), (price.rates.output, "out"))

@@ -27,8 +27,10 @@ from tornado_gate.server.configuration_changes import (
 )
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.base import ConsoleHandler
+from tornado_gate.server.console.entry_removal import PROVIDERS, UNDO, RemoveProviderPage, UndoPage
 from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.languages.catalogues import translate
+from tornado_gate.server.console.model_catalogue import describe_abilities
 from tornado_gate.server.console.plugin_pages import split_diff
 from tornado_gate.server.console.provider_form import (
     ALL_MODELS,
@@ -41,7 +43,6 @@ from tornado_gate.server.console.provider_form import (
     list_rows,
     make_entry,
 )
-from tornado_gate.server.console.provider_removal import PROVIDERS, UNDO, RemoveProviderPage, UndoPage
 from tornado_gate.server.console.vocabulary import translate_phrases
 from tornado_gate.server.process.conf_change import Review, read_current, review_change
 
@@ -119,13 +120,15 @@ class ProviderFormPage(AdminHandler):
     def _show_saved(self, draft: Draft, steps: list[Step], done: AppliedChange) -> None:
         models = [step.name for step in steps if isinstance(step, EntryAddition) and step.section == "models"]
         self.render_page(
-            "provider_saved.html",
+            "entry_saved.html",
             title=translate("{name} is saved").format(name=draft.name),
             name=draft.name,
             models=models,
             done=done,
             lines=split_diff(done.diff),
             undo=f"{UNDO}/{done.version}",
+            back=PROVIDERS,
+            back_text=translate("All providers"),
         )
 
     async def _show(
@@ -157,6 +160,7 @@ class ProviderFormPage(AdminHandler):
             result=result,
             rows=rows,
             most=MAX_ROWS,
+            describe_abilities=describe_abilities,
             chosen=chosen,
             error="",
         )
@@ -186,7 +190,7 @@ class AddProviderPage(ProviderFormPage):
             await self._show(form, status=400)
             return
         models = (*self.get_body_arguments("models"), *form.values["further"].split())
-        entry = make_entry(offer, form.values["base_url"], reference)
+        entry = await asyncio.to_thread(make_entry, config, offer, form.values["base_url"], reference)
         form.values["base_url"] = form.values["base_url"] or offer.vendor.base_url
         await self._handle(form, Draft(name=form.values["name"], entry=entry, models=models))
 

@@ -51,3 +51,6 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     json_word: bool = False
     stored_metadata: bool = False
     operations: tuple[str, ...] = ()
+
+    def list_abilities(self) -> tuple[str, ...]:
+        return self._name_abilities(self.images, self.audio, False, self.images and bool(self.files))

@@ -7,12 +7,14 @@ import time
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from tests.ledger.rows import make_stored_row
 from tests.server.console.members.site import Visit
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.people import Actor
 from tornado_gate.alerts.health import find_open_circuits, find_refused_keys
+from tornado_gate.database.tables import keys
 from tornado_gate.ledger.rows import DAY
 from tornado_gate.ledger.spool import FOLDER, measure_spool
 from tornado_gate.ledger.writing import write_rows
@@ -73,7 +75,11 @@ async def test_budgets_and_ends_of_keys_need_attention(visit: Visit, services: S
     await bob.sign_up("bob@example.org")
     ids, store, now = find_ids(services), KeyStore(services.database), time.time()
     _, full = store.create("nearly full", user=ids["bob"], budget={"usd_per_month": 10})
-    store.create("ends soon", user=ids["bob"], expires=now + DAY)
+    _, ending = store.create("ends soon", user=ids["bob"], expires=now + DAY)
+    with services.database.write() as connection:
+        of_a_month = update(keys).where(keys.c.id == ending.id).values(created=now - 29 * DAY)
+        connection.execute(of_a_month)
+    store.create("made for a day", user=ids["bob"], expires=now + DAY)
     store.create("ends later", user=ids["bob"], expires=now + 30 * DAY)
     team = services.accounts.teams.create(services.accounts.organisations.create("Ltd", COMMAND).id, "physics", COMMAND)
     services.accounts.teams.update(team.id, COMMAND, budget={"usd_per_day": 100})
@@ -83,6 +89,7 @@ async def test_budgets_and_ends_of_keys_need_attention(visit: Visit, services: S
         assert "nearly full: $9.00 of $10.00 are used (US dollars per month)." in text
         assert "The key ends soon expires in 23 hours. Rotate it." in text
         assert "ends later expires" not in text
+        assert "made for a day expires" not in text
         assert "physics: " not in text
     page = await bob.get(f"/console/keys/{full.id}")
     assert "$9.00 / $10.00" in page.text

@@ -155,7 +155,7 @@ themeLabel.textContent = translate("Theme");
 themeForm.append(themeLabel, themes);
 document.querySelector("footer").append(themeForm);
 
-// Menus of rows: one is open at a time; Escape and a click elsewhere close it.
+// Menus of rows: one is open at a time, wholly in sight; Escape and a click elsewhere close it.
 function closeRowMenus(except) {
   for (const open of document.querySelectorAll("details.row-menu[open]")) {
     if (open !== except) open.open = false;
@@ -164,6 +164,9 @@ function closeRowMenus(except) {
 document.addEventListener("click", ({ target }) => {
   if (!target.closest("dialog")) closeRowMenus(target.closest("details.row-menu"));
 });
+document.addEventListener("toggle", ({ target }) => {
+  if (target.matches("details.row-menu[open]")) target.lastElementChild.scrollIntoView({ block: "nearest" });
+}, true);
 document.addEventListener("keydown", ({ key, target }) => {
   const open = target.closest?.("details.row-menu[open]");
   if (key !== "Escape" || !open) return;
