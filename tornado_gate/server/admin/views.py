@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget, ProviderConfig
+from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget
 from tornado_gate.hookspecs import Capabilities
 from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.pipeline.snapshot import Snapshot
