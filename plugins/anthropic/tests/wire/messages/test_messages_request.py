@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 
 from plugins.anthropic.tests.wire.messages import strategies
 from plugins.anthropic.tests.wire.messages.support import call_for
@@ -47,7 +47,9 @@ ASK = {"role": "user", "content": "Hi"}
 @given(request=strategies.requests())
 def test_parsing_what_was_rendered_gives_the_request_back(request: ChatRequest) -> None:
     call = call_for(request.model)
-    parsed = parse_request(render_request(call, request))
+    body = render_request(call, request)
+    assume(call.losses != ["thinking"])  # a budget beside an earlier tool call without thinking: the vendor refuses it
+    parsed = parse_request(body)
     names = {name: path for name, path in parsed.names.items() if ".content." not in name}
     assert replace(parsed, names=names) == request
     assert call.losses == []
