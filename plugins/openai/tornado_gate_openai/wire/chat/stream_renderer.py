@@ -124,7 +124,9 @@ class ChatStreamRenderer(State):
         for kind, run in groupby(events, type):
             together: list[Any] = [*run]
             if kind is PartDelta and together[0].index not in self._around:
-                self._append_each(together[:1], out)  # the next deltas of its part have the same frame around their texts
+                self._append_each(
+                    together[:1], out
+                )  # the next deltas of its part have the same frame around their texts
                 del together[0]
             if (
                 kind is PartDelta
