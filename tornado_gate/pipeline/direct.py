@@ -34,7 +34,6 @@ from tornado_gate.pipeline.request_cache import RequestCache
 from tornado_gate.pipeline.server_tool_parts import has_server_tools
 from tornado_gate.pipeline.signatures import restore_without_memory
 from tornado_gate.pipeline.stream_pump import StreamPump
-from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS

@@ -86,7 +86,7 @@ def test_texts_that_arrive_together_are_read_without_a_step_for_each() -> None:
 
 def test_bytes_that_are_not_json_are_an_error_after_the_events_before_them() -> None:
     out: list[StreamEvent] = []
-    with pytest.raises(UpstreamError, match="'up'.* not valid JSON"):
+    with pytest.raises(UpstreamError, match=r"not valid JSON"):
         stream_parser._ChatStreamParser("", "up").take([orjson.dumps(chunk({"content": "one"})), b"{nothing"], out)
     assert PartDelta(index=0, data="one") in out
 
