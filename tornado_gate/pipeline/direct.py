@@ -34,6 +34,7 @@ from tornado_gate.pipeline.request_cache import RequestCache
 from tornado_gate.pipeline.server_tool_parts import has_server_tools
 from tornado_gate.pipeline.signatures import restore_without_memory
 from tornado_gate.pipeline.stream_pump import StreamPump
+from tornado_gate.streams import stages
 from tornado_gate.streams.deadlines import Deadlines
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.candidates import NO_NEEDS
@@ -213,7 +214,7 @@ class DirectAttempt:
         """Return the reply for a stream that has begun, with its pump. Return None if its chunks need more than the steps."""
         call, plan, reader = self.call, self.plan, incoming.reader
         forwarded: Any = self._forwarded  # a VerbatimRequest, in its lane
-        flow: Any = incoming.chunks  # the flow of `take_stream`
+        flow: stages.Flow[bytes] = incoming.chunks  # type: ignore[assignment]  # `take_stream` makes it
         try:
             if plan.is_verbatim:
                 reply = plan.wire_format.forward_response(call, forwarded, incoming)

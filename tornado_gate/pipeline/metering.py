@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import Any
 
 from tornado_gate.errors import ContractError, GateError
 from tornado_gate.plugins.lanes import FormatLane
@@ -55,7 +56,7 @@ class MeterStep(stages.Step[StreamEvent, StreamEvent]):
             self._record_each(items)
         else:
             for kind, run in groupby(items, type):
-                events = [*run]
+                events: list[Any] = [*run]
                 if kind is PartDelta and (found := find_texts(events)) is not None:
                     self._add_texts(found[1])
                 else:

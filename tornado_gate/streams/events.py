@@ -510,7 +510,7 @@ class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
             return self._check_each(items, out)
         texts = self._checker.texts
         for kind, run in groupby(items, type):
-            events = [*run]
+            events: list[Any] = [*run]
             if (
                 kind is PartDelta
                 and (found := find_texts(events)) is not None
