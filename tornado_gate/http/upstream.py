@@ -239,7 +239,7 @@ def take_stream(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> 
     provider = call.target.provider
     answer.explain = partial(connection_error, provider, answered=True)
     reader = call.pool.large_responses.open_reader(call.caller.account)
-    return UpstreamResponse(headers=headers, chunks=Flow(answer), provider=provider, reader=reader)
+    return UpstreamResponse(headers=headers, chunks=Flow(answer, reader=reader), provider=provider, reader=reader)
 
 
 def _receive(call: Call, outgoing: UpstreamRequest, answer: HttpResponse) -> UpstreamResponse | None:

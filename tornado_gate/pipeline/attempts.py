@@ -177,8 +177,10 @@ def translate_response(
     call: Call, provider: ProviderLane, request: Request, incoming: UpstreamResponse, deadlines: Deadlines
 ) -> AsyncIterator[StreamEvent]:
     """Return the provider's events without checks."""
-    if not isinstance(incoming.chunks, BufferedBody):
-        incoming = incoming.replace(chunks=deadlines.extend_gap_on_chunks(incoming.chunks, incoming.reader))
+    chunks = incoming.chunks
+    if not isinstance(chunks, BufferedBody):
+        limited = deadlines.extend_gap_on_chunks(chunks, incoming.reader)
+        incoming = incoming if limited is chunks else incoming.replace(chunks=limited)
     return provider.translate_response(call, request, incoming)
 
 

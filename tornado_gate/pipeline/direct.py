@@ -19,7 +19,13 @@ from tornado_gate.errors import GateError, UpstreamTimeout
 from tornado_gate.http import upstream
 from tornado_gate.http.client.response import HttpResponse
 from tornado_gate.pipeline import metering, pipeline, whole_answers
-from tornado_gate.pipeline.attempts import check_response, end_failed, make_deadlines, note_begun
+from tornado_gate.pipeline.attempts import (
+    check_response,
+    end_failed,
+    make_deadlines,
+    note_begun,
+    translate_response,
+)
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.own_links import MARK
 from tornado_gate.pipeline.pipeline import PreparedAnswer
@@ -204,17 +210,22 @@ class DirectAttempt:
 
     def _may_pump(self) -> bool:
         """Return whether no chunk of a stream must wait. No wrapper sees the chunks, and the upstream issues no objects."""
-        forwarded = self._forwarded
-        return type(forwarded) is VerbatimRequest and forwarded.issued is None and not self.plan.wire_format.is_wrapped
+        plan = self.plan
+        if plan.wire_format.is_wrapped:
+            return False
+        forwarded: Any = self._forwarded  # a VerbatimRequest, in its lane
+        return forwarded.issued is None if plan.is_verbatim else not plan.lane.is_wrapped
 
     def _open_stream(self, incoming: UpstreamResponse, response: HttpResponse) -> Reply | None:
         """Return the reply for a stream that has begun, with its pump. Return None if its chunks need more than the steps."""
-        forwarded, flow = self._forwarded, incoming.chunks
-        assert isinstance(forwarded, VerbatimRequest)
-        assert isinstance(flow, stages.Flow)
         call, plan, reader = self.call, self.plan, incoming.reader
+        forwarded: Any = self._forwarded  # a VerbatimRequest, in its lane
+        flow: stages.Flow[bytes] = incoming.chunks  # type: ignore[assignment]  # `take_stream` makes it
         try:
-            reply = plan.wire_format.forward_response(call, forwarded, incoming)
+            if plan.is_verbatim:
+                reply = plan.wire_format.forward_response(call, forwarded, incoming)
+            else:
+                reply = self._translate_stream(incoming)
         except BaseException:
             self.closing.callback(upstream.end_answer, response, reader)
             raise
@@ -223,12 +234,22 @@ class DirectAttempt:
             flow.add_step(metering.OutcomeStep(self._gate.health, call, plan.wire_format))
             # This is not a method, to avoid a reference cycle: this object refers to the pump.
             limit = partial(make_deadlines, call, streaming=True, begun_at=self._begun_at)
-            self.pump = StreamPump(flow, response, reader, limit)
+            self.pump = StreamPump(flow, response, reader, limit, self._deadlines)
             return reply
-        deadlines = self._deadlines = self._make_deadlines()
-        deadlines.limit_source(flow, plan.lane.as_plugin_error)
+        if self._deadlines is None:
+            deadlines = self._deadlines = self._make_deadlines()
+            deadlines.limit_source(flow, plan.lane.as_plugin_error)
         self.closing.callback(upstream.end_answer, response, reader)
         return None
+
+    def _translate_stream(self, incoming: UpstreamResponse) -> Reply:
+        """Run step 6 in the common lane for a stream, like `pipeline.finish_common_lane`."""
+        call, plan = self.call, self.plan
+        request: Any = self._request  # a ChatRequest
+        deadlines = self._deadlines = self._make_deadlines()
+        events = translate_response(call, plan.lane, request, incoming, deadlines)
+        events = check_response(call, plan.lane, request, events, deadlines)
+        return pipeline.translate_events(call, plan.wire_format, plan.provider, request, events)
 
     def note_begun(self) -> None:
         """Note that the response has begun: the first chunk of a stream was read."""

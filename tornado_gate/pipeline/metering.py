@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from typing import Any
+
 from tornado_gate.errors import ContractError, GateError
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.streams import stages
+from tornado_gate.streams.text_runs import RUN_LENGTH, find_texts
 from tornado_gate.targets import outcomes
 from tornado_gate.targets.health import TargetHealth
 from tornado_gate.types import (
@@ -48,18 +52,29 @@ class MeterStep(stages.Step[StreamEvent, StreamEvent]):
         self._meter = meter
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> None:
+        if len(items) < RUN_LENGTH:
+            self._record_each(items)
+        else:
+            for kind, run in groupby(items, type):
+                events: list[Any] = [*run]
+                if kind is PartDelta and (found := find_texts(events)) is not None:
+                    self._add_texts(found[1])
+                else:
+                    self._record_each(events)
+        out += items
+
+    def _record_each(self, items: list[StreamEvent]) -> None:
         meter = self._meter
-        frames = length = 0
         for event in items:
             if type(event) is PartDelta:
                 if type(event.data) is str:
-                    frames += 1
-                    length += len(event.data)
+                    self._add_texts([event.data])
             elif type(event) is not PartEnd:
                 record_event(meter, event)
-        if frames and meter.measures_text:  # an estimate is needed only in this case
-            meter.add_text(frames, length)
-        out += items
+
+    def _add_texts(self, texts: list[str]) -> None:
+        if self._meter.measures_text:  # an estimate is needed only in this case
+            self._meter.add_text(len(texts), sum(map(len, texts)))
 
 
 def record_result(meter: Meter, result: ChatResult) -> None:

@@ -350,14 +350,25 @@ async def finish_events(
     deadlines: Deadlines,
 ) -> Reply:
     """Run step 6 of the common lane for the `events` of `check_response`. Return when the first chunk is read."""
+    reply = translate_events(call, wire_format, used, request, events)
+    return await finish_reply(gate, call, wire_format, reply, deadlines)
+
+
+def translate_events(
+    call: Call,
+    wire_format: FormatLane,
+    used: ConfiguredProvider,
+    request: Request,
+    events: AsyncIterator[StreamEvent],
+) -> Reply:
+    """Return the unread reply for the `events` of `check_response`: they are recorded, measured, and translated."""
     if used.capabilities.signatures:
         events = signatures.record_signatures(
             call, events, unsigned=used.capabilities.needs_unsigned_thinking(call.target.upstream_model)
         )
     if server_tool_parts.has_server_tools(request):
         events = server_tool_parts.record_parts(call, events)
-    reply = wire_format.translate_response(call, request, stages.add_step(events, metering.MeterStep(call.meter)))
-    return await finish_reply(gate, call, wire_format, reply, deadlines)
+    return wire_format.translate_response(call, request, stages.add_step(events, metering.MeterStep(call.meter)))
 
 
 async def finish_reply(gate: Gate, call: Call, wire_format: FormatLane, reply: Reply, deadlines: Deadlines) -> Reply:

@@ -21,7 +21,7 @@ from tornado.iostream import StreamClosedError
 from tornado_gate.errors import GateError
 from tornado_gate.http import upstream
 from tornado_gate.http.client.response import HttpResponse
-from tornado_gate.streams.deadlines import Deadlines, ErrorMapper
+from tornado_gate.streams.deadlines import NEVER, Deadlines, ErrorMapper
 from tornado_gate.streams.stages import END, Flow
 from tornado_gate.types.wire import ResponseReader
 
@@ -56,13 +56,17 @@ class StreamPump:
         response: HttpResponse,
         reader: ResponseReader | None,
         make_deadlines: Callable[[], Deadlines],
+        deadlines: Deadlines | None = None,
     ) -> None:
-        """Create a pump. It calls `make_deadlines` at its first wait, because many short streams arrive in one read."""
+        """Create a pump. `deadlines` are the time limits that a step of the flow uses.
+
+        Without them the pump calls `make_deadlines` at its first wait, because many short streams arrive in one read.
+        """
         self.flow = flow
         self._response = response
         self._reader = reader
         self._make_deadlines = make_deadlines
-        self._deadlines: Deadlines | None = None
+        self._deadlines = deadlines
         self._receiver: StreamReceiver | None = None
         self._waiting: asyncio.Future[None] | None = None  # set until the caller has read
         self.begun = False
@@ -70,6 +74,8 @@ class StreamPump:
     def start(self, receiver: StreamReceiver) -> None:
         """Send the data that has arrived, and continue when more arrives."""
         self._receiver = receiver
+        if self._deadlines is not None:
+            self._deadlines.watch(self._on_late)
         self._on_change()
 
     def interrupt(self, error: GateError) -> None:
@@ -128,7 +134,10 @@ class StreamPump:
                 if not response.ended and response.fault is None:
                     break
             response.listener = self._on_change
-            (self._deadlines or self._limit_time()).limit_items(flow.begun, self.begun)
+            deadlines = self._deadlines or self._limit_time()
+            # In the common lane a step notes the first event, which may come after chunks without one.
+            has_items = flow.begun if flow.limits is None else deadlines.gap != NEVER
+            deadlines.limit_items(has_items, self.begun)
         except Exception:
             receiver.fail_unexpectedly()
 

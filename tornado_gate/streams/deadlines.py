@@ -122,8 +122,12 @@ class Deadlines:
     ) -> AsyncIterator[bytes]:
         """Return `chunks`; each one restarts the gap timeout, even if it yields no event (an upstream's pings, for example).
 
-        `reader` counts the memory of parsers that read the result, see `stages.find_reader`.
+        `reader` counts the memory of parsers that read the result, see `stages.find_reader`. An unread flow without limits is
+        not wrapped.
         """
+        if isinstance(chunks, Flow) and not chunks.begun and chunks.limits is None and chunks.reader is reader:
+            chunks.limits = _SignsOfLife(self)
+            return chunks
         return Flow(chunks, limits=_SignsOfLife(self), reader=reader)
 
     def limit_gaps(self, items: AsyncIterator[T], blame: ErrorMapper | None = None) -> AsyncIterator[T]:
@@ -139,7 +143,12 @@ class Deadlines:
         return add_step(items, _Begins(self, blame or _same))
 
     def limit_source(self, flow: Flow[T], blame: ErrorMapper) -> None:
-        """Limit a flow like `limit_gaps`, although it has its steps already. Some of its items may have been pushed."""
+        """Limit a flow like `limit_gaps`, although it has its steps already. Some of its items may have been pushed.
+
+        A flow that `limit_gaps` has limited needs nothing.
+        """
+        if flow.limits is self:
+            return
         if flow.begun:
             self.begin_gaps()
         flow.limits = self

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
+from itertools import groupby
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -18,6 +19,7 @@ from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import stages
 from tornado_gate.streams.event_order import OrderChecker, OrderError
 from tornado_gate.streams.large_work import run_alone
+from tornado_gate.streams.text_runs import RUN_LENGTH, find_texts, has_logprobs
 from tornado_gate.types.content import (
     Audio,
     Data,
@@ -504,6 +506,23 @@ class _CheckStep(stages.Step[StreamEvent, StreamEvent]):
         self._spoken = False
 
     def take(self, items: list[StreamEvent], out: list[StreamEvent]) -> bool:
+        if len(items) < RUN_LENGTH:
+            return self._check_each(items, out)
+        texts = self._checker.texts
+        for kind, run in groupby(items, type):
+            events: list[Any] = [*run]
+            if (
+                kind is PartDelta
+                and (found := find_texts(events)) is not None
+                and texts.get(found[0]) is str
+                and not has_logprobs(events)
+            ):
+                out += events
+            elif self._check_each(events, out):
+                return True
+        return False
+
+    def _check_each(self, items: list[StreamEvent], out: list[StreamEvent]) -> bool:
         checker = self._checker
         texts = checker.texts
         for event in items:

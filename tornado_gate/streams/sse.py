@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -23,6 +23,9 @@ MAX_FRAME_BYTES = DEFAULT_EVENT_BYTES
 """The default of the maximum size of a frame, see `event_bound`. A larger frame raises UpstreamError."""
 
 _BORDER = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n|\r\n\n|\r\r\n")
+_END_MARK: Final = b"[DONE]"
+DONE: Final = object()
+"""The value of the data that ends a stream."""
 _FRAME_ENDS = (b"\n\n", b"\r\n\r\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -184,14 +187,26 @@ def read_json_frames(chunks: AsyncIterator[bytes], provider: str = "") -> AsyncI
     return stages.add_step(chunks, _JsonFrameStep(provider, stages.find_reader(chunks)))
 
 
+def read_data(chunks: AsyncIterator[bytes], provider: str = "") -> AsyncIterator[Any]:
+    """Yield the data of each frame like `read_json_frames`, but nearly all as bytes, whose parser calls `load_data`.
+
+    The bytes are UTF-8. The data of unusual frames is parsed already.
+    """
+    return stages.add_step(chunks, _JsonFrameStep(provider, stages.find_reader(chunks), is_parsing=False))
+
+
 class _JsonFrameStep(stages.Step[bytes, Any]):
-    """A step that parses frames to JSON, including a last frame without border, which some upstreams omit."""
+    """A step that parses frames to JSON, including a last frame without border, which some upstreams omit.
 
-    __slots__ = ("_provider", "_splitter")
+    Without `is_parsing` it leaves the data of usual frames as bytes.
+    """
 
-    def __init__(self, provider: str, reader: ResponseReader | None) -> None:
+    __slots__ = ("_is_parsing", "_provider", "_splitter")
+
+    def __init__(self, provider: str, reader: ResponseReader | None, *, is_parsing: bool = True) -> None:
         self._provider = provider
         self._splitter = FrameSplitter(reader)
+        self._is_parsing = is_parsing
 
     def take(self, items: list[bytes], out: list[Any]) -> bool | stages.Large:
         for index, chunk in enumerate(items):
@@ -208,12 +223,27 @@ class _JsonFrameStep(stages.Step[bytes, Any]):
         if frames.find(b"\r") >= 0:
             return _append_json(split(frames), out, self._provider)
         texts = _list_texts(frames)
-        is_last = bool(texts) and texts[-1] == b"[DONE]"
+        is_last = bool(texts) and texts[-1] == _END_MARK
+        if is_last:
+            texts.pop()
+        if not texts or not self._append_texts(texts, frames, out):
+            return _append_json(frames.split(b"\n\n"), out, self._provider)
+        return is_last
+
+    def _append_texts(self, texts: list[bytes], frames: bytes, out: list[Any]) -> bool:
+        """Append the data of `frames`. Return False, without an effect, if one of them needs a closer look."""
         try:
-            out += [*map(orjson.loads, texts[:-1] if is_last else texts)]
-        except orjson.JSONDecodeError:
-            texts = []
-        return is_last if texts else _append_json(frames.split(b"\n\n"), out, self._provider)
+            if self._is_parsing:
+                out += [*map(orjson.loads, texts)]
+                return True
+            if not frames.isascii():
+                frames.decode()
+        except ValueError:  # no JSON, or no UTF-8
+            return False
+        if _END_MARK in texts:
+            return False
+        out += texts
+        return True
 
     def end(self, out: list[Any]) -> None:
         _append_json([self._splitter.flush()], out, self._provider)
@@ -233,15 +263,22 @@ def _append_json(raw_frames: list[bytes], out: list[Any], provider: str) -> bool
         data = _extract_data(raw)
         if data is None:
             continue
-        try:
-            value = orjson.loads(data)
-        except orjson.JSONDecodeError as error:
-            if data.strip() == b"[DONE]":
-                return True
-            message = f"{describe_provider(provider)} sent a stream event that is not valid JSON."
-            raise UpstreamError(message) from error
+        value = load_data(data, provider)
+        if value is DONE:
+            return True
         out.append(value)
     return False
+
+
+def load_data(data: bytes, provider: str) -> Any:
+    """Return the JSON value of a frame's data, or DONE for the end mark. Raises UpstreamError for invalid JSON."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if data.strip() == _END_MARK:
+            return DONE
+        message = f"{describe_provider(provider)} sent a stream event that is not valid JSON."
+        raise UpstreamError(message) from error
 
 
 def render(data: bytes, event: str = "") -> bytes:

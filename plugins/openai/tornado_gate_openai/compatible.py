@@ -117,7 +117,7 @@ class OpenAICompatible:
         if not isinstance(request, ChatRequest):
             raise TypeError(f"a response to {type(request).__name__} is not translated")
         if incoming.is_event_stream(otherwise=request.stream):
-            events = chat.parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider))
+            events = chat.parse_stream(sse.read_data(incoming.chunks, incoming.provider), provider=incoming.provider)
         else:
             whole = convert_whole(incoming, _convert)
             events = whole or stages.DeferredItems(partial(_parse_whole, incoming), incoming.chunks)

@@ -317,7 +317,7 @@ def _translate_chat(call: Call, request: ChatRequest, incoming: UpstreamResponse
     responses = facts.choose_api(model, request) == "responses"
     sound = _get_audio_type(request)
     if incoming.is_event_stream(otherwise=request.stream):
-        events = _parse_stream(sse.read_json_frames(incoming.chunks, incoming.provider), responses, sound)
+        events = _parse_stream(incoming, responses, sound)
     else:
         events = _parse_whole(call, incoming, responses, sound)
     features = facts.model_table.find_features(model)
@@ -335,12 +335,13 @@ def _parse_whole(call: Call, incoming: UpstreamResponse, responses: bool, sound:
     return convert_whole(incoming, convert) or stages.DeferredItems(read, incoming.chunks)
 
 
-def _parse_stream(frames: AsyncIterator[Any], responses: bool, sound: str) -> AsyncIterator[StreamEvent]:
+def _parse_stream(incoming: UpstreamResponse, responses: bool, sound: str) -> AsyncIterator[StreamEvent]:
+    chunks, provider = incoming.chunks, incoming.provider
     if responses:
         from tornado_gate_openai.wire import responses as openai_responses
 
-        return openai_responses.parse_stream(frames)
-    return chat.parse_stream(frames, audio_media_type=sound)
+        return openai_responses.parse_stream(sse.read_json_frames(chunks, provider))
+    return chat.parse_stream(sse.read_data(chunks, provider), audio_media_type=sound, provider=provider)
 
 
 def _parse_result(body: dict[str, Any], responses: bool, sound: str) -> ChatResult:

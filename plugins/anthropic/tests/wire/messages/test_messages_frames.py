@@ -65,7 +65,7 @@ def test_the_short_way_gives_the_frames_of_the_long_one(events: list[StreamEvent
     frames: list[bytes] = []
     MessagesStreamRenderer("msg_1", "m").append_frames(events, frames)
     writer = MessagesStreamRenderer("msg_1", "m")
-    assert frames == [render_frame(value) for event in events for value in writer.write(event)]
+    assert b"".join(frames) == b"".join(render_frame(value) for event in events for value in writer.write(event))
 
 
 @pytest.mark.parametrize("kind", ["text", "thinking", "tool_call"])

@@ -11,12 +11,14 @@ Source: anthropic-python 2.11, types/raw_*_event.py and types/raw_content_block_
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 import orjson
 
 from tornado_gate.streams import sse, stages
+from tornado_gate.streams.text_runs import RUN_LENGTH, find_texts, frame_texts
 from tornado_gate.types import (
     Finish,
     PartDelta,
@@ -116,11 +118,25 @@ class MessagesStreamRenderer:
         self._refusal: list[str] = []
         self._frame = (b"", b"")  # bytes before and after the text in its delta frames
 
-    def append_frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
+    def append_frames(self, events: Sequence[StreamEvent], out: list[bytes]) -> None:
         """Append the server-sent events for `events` to `out`.
 
         Raises as `write` does; frames before the error are in `out`.
         """
+        if len(events) < RUN_LENGTH:
+            self._append_each(events, out)
+            return
+        for kind, run in groupby(events, type):
+            together: list[Any] = [*run]
+            if kind is PartDelta and together[0].index != self._goes_on:
+                self._append_each(together[:1], out)  # it may open the block
+                del together[0]
+            if kind is PartDelta and (found := find_texts(together)) is not None and found[0] == self._goes_on:
+                out.append(frame_texts(found[1], *self._frame))
+            else:
+                self._append_each(together, out)
+
+    def _append_each(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
         for event in events:
             if type(event) is PartDelta and event.index == self._goes_on and (text := event.data) and type(text) is str:
                 before, after = self._frame

@@ -42,7 +42,7 @@ def test_the_short_way_gives_the_frames_of_the_long_one(events: list[StreamEvent
     ChatStreamRenderer("chatcmpl-0", "m", 7, include_usage).append_frames(events, frames)
     writer = ChatStreamRenderer("chatcmpl-0", "m", 7, include_usage)
     chunks = [writer.write(event) for event in events]
-    assert frames == [sse.render_json(chunk) for chunk in chunks if chunk is not None]
+    assert b"".join(frames) == b"".join(sse.render_json(chunk) for chunk in chunks if chunk is not None)
 
 
 @pytest.mark.parametrize("kind", ["text", "refusal", "thinking"])

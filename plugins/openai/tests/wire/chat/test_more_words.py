@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plugins.openai.tests.wire.chat.streaming import chunk
+from tornado_gate.errors import UpstreamError
 from tornado_gate.testing import iterate
 from tornado_gate.types import PartDelta, StreamEvent
 from tornado_gate_openai.wire.chat import parse_stream, stream_parser
@@ -49,7 +52,7 @@ USAGE: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 )
 
 
-def parsed(frames: list[dict[str, Any]]) -> list[StreamEvent | str]:
+def parsed(frames: Sequence[Any]) -> list[StreamEvent | str]:
     """The events, each as its representation: errors are equal to nothing but themselves."""
 
     async def collect() -> list[Any]:
@@ -66,6 +69,26 @@ def test_the_short_way_gives_the_events_of_the_long_one(entries: list[tuple[dict
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream_parser._ChatStreamParser, "continue_text", lambda self, frame: None)
         assert parsed(frames) == short
+    assert parsed([orjson.dumps(frame) for frame in frames]) == short
+
+
+def test_texts_that_arrive_together_are_read_without_a_step_for_each() -> None:
+    plain = [orjson.dumps(chunk({"content": text}, finish_reason=None)) for text in ("one", "two", 'th"ree')]
+    reader = stream_parser._ChatStreamParser("")
+    out: list[StreamEvent] = []
+    reader.take(plain[:1], out)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream_parser._ChatStreamParser, "read", None)
+        patch.setattr(stream_parser._ChatStreamParser, "continue_text", None)
+        reader.take(plain[1:], out)
+    assert out[-2:] == [PartDelta(index=0, data="two"), PartDelta(index=0, data='th"ree')]
+
+
+def test_bytes_that_are_not_json_are_an_error_after_the_events_before_them() -> None:
+    out: list[StreamEvent] = []
+    with pytest.raises(UpstreamError, match=r"not valid JSON"):
+        stream_parser._ChatStreamParser("", "up").take([orjson.dumps(chunk({"content": "one"})), b"{nothing"], out)
+    assert PartDelta(index=0, data="one") in out
 
 
 @pytest.mark.parametrize("name", ["content", "reasoning_content", "reasoning", "refusal"])

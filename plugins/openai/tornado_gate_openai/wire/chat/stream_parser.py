@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, MsgspecError, Struct
+from msgspec.json import Decoder
 
 from tornado_gate.codec.counts import read_count
 from tornado_gate.errors import UpstreamError
-from tornado_gate.streams import stages
+from tornado_gate.streams import sse, stages
 from tornado_gate.types import (
     Finish,
     PartDelta,
@@ -50,13 +53,48 @@ _LIST_MEMBERS: Final[Mapping[str, PartKind]] = {"annotations": "text", "reasonin
 """Array members of a delta that are added to the end of a part of this kind; annotations as its citations."""
 
 
-def parse_stream(frames: AsyncIterator[Any], *, audio_media_type: str = "") -> AsyncIterator[StreamEvent]:
-    """Yield the events of a stream. `frames` are the parsed chunks from `sse.read_json_frames`.
+def parse_stream(
+    frames: AsyncIterator[Any], *, audio_media_type: str = "", provider: str = ""
+) -> AsyncIterator[StreamEvent]:
+    """Yield the events of a stream. `frames` are its chunks: their bytes from `sse.read_data`, or parsed ones.
 
-    `audio_media_type` is the media type of the requested audio. Raises UpstreamError for a chunk that is not an object. If the
-    stream breaks off, there is no `Finish` event, and the core reports an error.
+    `audio_media_type` is the media type of the requested audio, `provider` the name for the error message about bytes that are
+    not JSON. Raises UpstreamError for a chunk that is not an object. If the stream breaks off, there is no `Finish` event, and
+    the core reports an error.
     """
-    return stages.add_step(frames, _ChatStreamParser(audio_media_type))
+    return stages.add_step(frames, _ChatStreamParser(audio_media_type, provider))
+
+
+class _TextDelta(Struct, forbid_unknown_fields=True, gc=False):
+    """A delta that has text and nothing else. Some upstreams send the role with each, and null for absent members."""
+
+    content: Annotated[str, Meta(min_length=1)]
+    role: Any = None
+    refusal: Literal["", None] = None
+    tool_calls: None = None
+    function_call: None = None
+    reasoning_content: Literal["", None] = None
+    reasoning: Literal["", None] = None
+
+
+class _TextEntry(Struct, gc=False):
+    index: Literal[0]
+    delta: _TextDelta
+    finish_reason: Literal["", None] = None
+    logprobs: None = None
+    usage: None = None
+
+
+class _TextChunk(Struct, gc=False):
+    """A chunk that adds text to the only choice, as nearly all do. Other members of a chunk do not matter there."""
+
+    choices: tuple[_TextEntry]
+    usage: None = None
+    error: None = None
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+
+
+_decode_text: Final = Decoder(_TextChunk).decode
 
 
 class _ChatStreamParser(stages.Step[Any, StreamEvent]):
@@ -64,8 +102,10 @@ class _ChatStreamParser(stages.Step[Any, StreamEvent]):
 
     takes_large = True
 
-    def __init__(self, audio_media_type: str) -> None:
+    def __init__(self, audio_media_type: str, provider: str = "") -> None:
         self._audio_media_type = audio_media_type
+        self._provider = provider
+        self._has_texts = True  # the last chunks of an open text had text alone
         self._started = False
         self._extra: dict[str, Any] = {}
         self._usage: Usage | None = None
@@ -73,7 +113,18 @@ class _ChatStreamParser(stages.Step[Any, StreamEvent]):
         self._next_part = itertools.count().__next__
 
     def take(self, items: list[Any], out: list[StreamEvent]) -> bool:
-        for frame in items:
+        place, count = 0, len(items)
+        while place < count:
+            if self._has_texts:
+                place += self._take_texts(items[place:] if place else items, out)
+                if place == count:
+                    break
+            frame = items[place]
+            place += 1
+            if type(frame) is bytes:
+                frame = sse.load_data(frame, self._provider)
+                if frame is sse.DONE:
+                    return True
             if (delta := self.continue_text(frame)) is not None:
                 out.append(delta)
                 continue
@@ -85,8 +136,25 @@ class _ChatStreamParser(stages.Step[Any, StreamEvent]):
             out.extend(self.read(frame))  # keeps the events before an exception
         return False
 
+    def _take_texts(self, items: list[bytes], out: list[StreamEvent]) -> int:
+        """Append the events of the first chunks, as many as only add text to an open text. Return their number.
+
+        After none, `_has_texts` is false: the upstream adds other members to its chunks. Parsed chunks are left to `read`.
+        """
+        choice = self._choices.get(0)
+        part = None if choice is None or len(self._choices) != 1 else choice.get_open_text()
+        if part is None:
+            return 0
+        chunks: list[_TextChunk] = []
+        try:
+            chunks += map(_decode_text, items)  # keeps the chunks before an exception
+        except (MsgspecError, TypeError, ValueError):
+            self._has_texts = bool(chunks)
+        out += [PartDelta(index=part, data=chunk.choices[0].delta.content) for chunk in chunks]
+        return len(chunks)
+
     def continue_text(self, frame: Any) -> PartDelta | None:
-        """Return the event of a chunk that only adds text to the open part, which is the case for nearly all chunks.
+        """Return the event of a parsed chunk that only adds text to the open part, as nearly all chunks do.
 
         Returns None for any other chunk; use `read` for it.
         """
@@ -167,6 +235,10 @@ class _ChoiceParser:
         self._sound: _AudioState | None = None
         self._calls = ToolCallDeltas(number, next_part)
         self._finished = False
+
+    def get_open_text(self) -> int | None:
+        """Return the index of the open text, or None."""
+        return self._open[1] if self._open is not None and self._open[0] == "text" else None
 
     def continue_text(self, value: Mapping[str, Any]) -> PartDelta | None:
         """Return the event of an entry that only adds text to the open part; None for any other entry."""

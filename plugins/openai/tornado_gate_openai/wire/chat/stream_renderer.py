@@ -9,12 +9,14 @@ Source: openai-python 3.52, types/chat/chat_completion_chunk.py.
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 import orjson
 
 from tornado_gate.streams import sse, stages
+from tornado_gate.streams.text_runs import RUN_LENGTH, find_texts, frame_texts, has_logprobs
 from tornado_gate.types import (
     Data,
     Finish,
@@ -114,8 +116,29 @@ class ChatStreamRenderer(State):
     _around: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     """The bytes before and after the text of a delta frame, by the index of the open part."""
 
-    def append_frames(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
+    def append_frames(self, events: Sequence[StreamEvent], out: list[bytes]) -> None:
         """Append the frames of `write` for each event to `out`. Raises the same errors, after the frames before them."""
+        if len(events) < RUN_LENGTH:
+            self._append_each(events, out)
+            return
+        for kind, run in groupby(events, type):
+            together: list[Any] = [*run]
+            if kind is PartDelta and together[0].index not in self._around:
+                self._append_each(
+                    together[:1], out
+                )  # the next deltas of its part have the same frame around their texts
+                del together[0]
+            if (
+                kind is PartDelta
+                and (found := find_texts(together)) is not None
+                and (around := self._around.get(found[0])) is not None
+                and not has_logprobs(together)
+            ):
+                out.append(frame_texts(found[1], *around))
+            else:
+                self._append_each(together, out)
+
+    def _append_each(self, events: Iterable[StreamEvent], out: list[bytes]) -> None:
         for event in events:
             if type(event) is PartDelta and event.data and type(event.data) is str and not event.logprobs:
                 around = self._around.get(event.index)
