@@ -65,4 +65,3 @@ def _read_texts(content: list[Any], place: str) -> tuple[list[str], dict[str, An
             case _:
                 lost[f"{place}.{index}"] = block
     return texts, lost
-

@@ -239,7 +239,9 @@ class _MessageRenderer(State):
 
         A turn of the model stays: it separates the turns around it.
         """
-        return not self.own and message.role != "assistant" and any(not isinstance(part, Text) for part in message.parts)
+        return (
+            not self.own and message.role != "assistant" and any(not isinstance(part, Text) for part in message.parts)
+        )
 
     def _finish_message(self, value: dict[str, Any], message: Message) -> dict[str, Any]:
         if self.own:
