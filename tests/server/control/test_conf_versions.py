@@ -181,7 +181,7 @@ def test_a_change_by_the_api_is_a_version_with_its_author_and_its_secret_reaches
         call(
             "PATCH",
             f"{b.url}/admin/v1/providers/vendor",
-            {"base_url": "http://127.0.0.1:8", "version": "0" * 64},
+            {"timeouts": {"connect": 4}, "version": "0" * 64},
             key=ROOT,
         )
     assert stale.value.code == 409
