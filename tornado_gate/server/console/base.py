@@ -124,8 +124,8 @@ class ConsoleHandler(GateHandler):
     async def prepare(self) -> None:
         """Find the session and check access. Pages without a session lead to the sign-in page."""
         catalogues.use_locale(self.locale)
-        self.check_method()
         if self.request.method not in ("GET", "HEAD"):
+            self.check_method()
             self._refuse_other_sites()
             self.check_xsrf_cookie()
         cookie = self.read_cookie(SESSION_COOKIE)
