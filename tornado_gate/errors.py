@@ -39,8 +39,8 @@ from __future__ import annotations
 
 import math
 import time
+import types
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 
@@ -51,7 +51,7 @@ class GateError(Exception):
     type: ClassVar[str] = "server_error"
     code: str = "internal_error"
     retryable: ClassVar[bool] = False
-    headers: Mapping[str, str] = MappingProxyType({})
+    headers: Mapping[str, str] = types.MappingProxyType({})
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class UnsupportedOperation(RequestError):
 class AuthenticationFailed(RequestError):
     """An error: the caller has no key, an unknown key, or sent two different keys."""
 
-    headers = MappingProxyType({"WWW-Authenticate": "Bearer"})  # RFC 9110 15.5.2 requires a challenge
+    headers = types.MappingProxyType({"WWW-Authenticate": "Bearer"})  # RFC 9110 15.5.2 requires a challenge
     status = 401
     type = "authentication_error"
     code = "invalid_api_key"
