@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.gateway import run_command
 from tests.support.upstream import Upstream, answer
 from tests.tapes.conftest import Site, read_lines, start_site
