@@ -89,6 +89,7 @@ class Exchange:
         self.hides_usage = hides_usage
         self.pump: StreamPump | None = None
         self.pieces: list[bytes] = []
+        self.last_pieces: list[bytes] | None = None
         self.error: BaseException | None = None
         self.is_over = self.is_left = False
         self.full: asyncio.Future[None] | None = None
@@ -146,6 +147,7 @@ class Exchange:
 
     def end_stream(self, chunks: list[bytes], error: BaseException | None) -> None:
         self.pieces += chunks
+        self.last_pieces = chunks
         self.error, self.is_over = error, True
         self.changed.set()
 
@@ -224,6 +226,19 @@ async def test_events_of_one_read_are_one_write() -> None:
     exchange.deliver([frame(TEXT) + frame(TEXT) + frame(REASON)])
 
     assert exchange.pieces == [TEXT + TEXT, TEXT + TEXT + REASON]
+
+
+@pytest.mark.gen_test
+async def test_events_that_arrive_with_the_end_are_sent_with_it() -> None:
+    exchange = Exchange()
+    exchange.deliver([HEAD + frame(TEXT)])
+    exchange.start_pump()
+    assert exchange.last_pieces is None
+    exchange.deliver([frame(TEXT) + frame(REASON) + b"0\r\n\r\n"])
+
+    assert exchange.pieces[:1] == [TEXT]
+    assert exchange.last_pieces is not None
+    assert b"".join(exchange.last_pieces).startswith(TEXT + REASON)
 
 
 @pytest.mark.gen_test
