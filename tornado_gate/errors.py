@@ -39,6 +39,8 @@ from __future__ import annotations
 
 import math
 import time
+import types
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 
@@ -49,6 +51,7 @@ class GateError(Exception):
     type: ClassVar[str] = "server_error"
     code: str = "internal_error"
     retryable: ClassVar[bool] = False
+    headers: Mapping[str, str] = types.MappingProxyType({})
 
     def __init__(
         self,
@@ -62,7 +65,8 @@ class GateError(Exception):
         super().__init__(message)
         self.message = message
         self.param = param
-        self.headers = headers or {}
+        if headers is not None:
+            self.headers = headers
         if code is not None:
             self.code = code
         if status is not None:
@@ -124,6 +128,7 @@ class UnsupportedOperation(RequestError):
 class AuthenticationFailed(RequestError):
     """An error: the caller has no key, an unknown key, or sent two different keys."""
 
+    headers = types.MappingProxyType({"WWW-Authenticate": "Bearer"})  # RFC 9110 15.5.2 requires a challenge
     status = 401
     type = "authentication_error"
     code = "invalid_api_key"

@@ -51,6 +51,7 @@ def test_a_handshake_is_refused_with_a_status(start: Start, http: str) -> None:
         assert await catch_refusal(gateway, key="no-such-key-0123456") == (401, "invalid_api_key")
         assert await catch_refusal(gateway, key=f"narrow-{KEY}") == (403, "not_allowed")
         assert await catch_refusal(gateway, origin="https://evil.example") == (403, "origin_not_allowed")
+        assert await catch_refusal(gateway, headers={"x-gate-strict": "yes"}) == (400, "invalid_value")
         for origin in ("https://app.example", gateway.url):  # that of conf, and that of the gateway's own pages
             async with session(gateway, origin=origin) as client:
                 await create(client, model="local-chat")

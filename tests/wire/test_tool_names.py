@@ -10,22 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tornado_gate.testing import call_to
 from tornado_gate.types import (
     ChatRequest,
     Message,
     PartStart,
     StreamEvent,
-    Text,
     Tool,
     ToolCall,
     ToolChoice,
     ToolResult,
-    VendorPart,
 )
 from tornado_gate.wire.model_features import ChatFeatures
-from tornado_gate.wire.tool_names import fit_tools, map_tool_names, rename_tools, restore_tools
-from tornado_gate_anthropic.wire.messages import parse_request
+from tornado_gate.wire.tool_names import map_tool_names, rename_tools, restore_tools
 
 RULE = ChatFeatures(longest_tool_name=64)
 LETTER_FIRST = ChatFeatures(longest_tool_name=64, tool_name_signs="_-.:", tool_name_letter_first=True)
@@ -99,20 +95,3 @@ async def test_the_caller_gets_its_own_name_back() -> None:
 
     seen = [event async for event in restore_tools(events(), request, RULE)]
     assert seen == [PartStart(index=0, kind="text"), PartStart(index=1, kind="tool_call", id="c", name="a.b")]
-
-
-def test_the_result_of_a_tool_search_is_a_text_for_models_of_other_formats() -> None:
-    """As claude-code 2.1 answers a search: the result has only references to the tools that it now declares."""
-    reference = {"type": "tool_reference", "tool_name": "NotebookEdit"}
-    result = {"type": "tool_result", "tool_use_id": "t", "content": [reference, {"type": "strange"}]}
-    use = {"type": "tool_use", "id": "t", "name": "ToolSearch", "input": {}}
-    messages = [
-        {"role": "user", "content": "Go."},
-        {"role": "assistant", "content": [use]},
-        {"role": "user", "content": [result]},
-    ]
-    request = parse_request({"model": "m", "max_tokens": 5, "messages": messages})
-    (fitted,) = fit_tools(call_to(), request, RULE).messages[-1].parts
-    assert isinstance(fitted, ToolResult)
-    assert fitted.parts[0] == Text(text="Found the tool NotebookEdit; it can be called now.")
-    assert isinstance(fitted.parts[1], VendorPart)

@@ -349,7 +349,7 @@ def _make_refusal(levels: Sequence[Level], bounds: Iterable[Bound], amounts: Ite
     """Return the error for a request that `levels` refuse, with the remaining amounts in its headers."""
     refusal = make_refusal(levels, dict(zip(bounds, amounts, strict=True)), time.time())
     refusal.levels = find_lowest(levels)
-    refusal.headers |= render_headers(refusal.levels)
+    refusal.headers = {**refusal.headers, **render_headers(refusal.levels)}
     return refusal
 
 

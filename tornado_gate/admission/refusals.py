@@ -49,7 +49,7 @@ def make_refusal(levels: Sequence[Level], amounts: Mapping[Bound, int], now: flo
         message += "Send a smaller request." if amount > bound.limit else f"Retry after {wait} s."
         error = RateLimited(message, retry_after=wait, exceeded=exceeded)
     if amount > bound.limit:
-        error.headers |= IMPOSSIBLE
+        error.headers = {**error.headers, **IMPOSSIBLE}
     return error
 
 

@@ -141,7 +141,8 @@ class VendorPart(Value, frozen=True, kw_only=True):
     `server` is set if it is about a tool that several vendors run; renderers of other formats then use it. `value` is empty if
     the upstream has no part for it, only metadata of the response. `restored` are the target's own parts about the same use,
     which its renderer writes instead; () for the second part of one use, None without such parts. `tools` are the tools that
-    the part declares.
+    the part declares. `text` is what the part says, which renderers of other formats write instead of it; None if it has no
+    plain text.
     """
 
     wire_format: str
@@ -149,6 +150,7 @@ class VendorPart(Value, frozen=True, kw_only=True):
     server: ServerToolUse | None = None
     restored: tuple[Mapping[str, Any], ...] | None = None
     tools: tuple[Tool | VendorTool, ...] = ()
+    text: Text | None = None
 
 
 Part = Text | Refusal | Image | Audio | File | ToolCall | ToolResult | Thinking | VendorPart

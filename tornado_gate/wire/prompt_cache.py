@@ -27,16 +27,27 @@ _TTLS: Final = ("5m", "1h")
 
 
 def select_losses(extra: Mapping[str, Any], *, marked: bool = False) -> Iterable[str]:
-    """The names of members in `extra` that have a value; not the markers if `marked` (sent, or reported elsewhere)."""
+    """The names of members in `extra` that have a value.
+
+    If `marked`, the markers are sent or reported elsewhere; of them only the members are lost that no upstream knows.
+    """
     if not extra:
         return ()
-    return [name for name, value in extra.items() if value is not None and not (marked and _is_marker(name, value))]
+    names = [name for name, value in extra.items() if value is not None]
+    return [loss for name in names for loss in _list_unsent(name, extra[name])] if marked else names
 
 
-def _is_marker(name: str, value: Any) -> bool:
-    if name == _FUNCTION and isinstance(value, Mapping):  # of a chat tool
-        return all(member in _MARKERS for member in value)
-    return name in _MARKERS
+def _list_unsent(name: str, value: Any) -> Iterable[str]:
+    """What is lost of a member beside a sent marker: the member itself, or parts of a marker."""
+    if name == _FUNCTION and isinstance(value, Mapping) and _MARKERS.issuperset(value):  # of a chat tool
+        return [f"{name}.{loss}" for member in value for loss in _list_unsent(member, value[member])]
+    if name not in _MARKERS:
+        return (name,)
+    if name == BREAKPOINT or not isinstance(value, Mapping):
+        return ()
+    unknown = [member for member in value if member not in ("type", "ttl")]
+    lifetime = ["ttl"] if value.get("ttl") not in (None, *_TTLS) else []
+    return [f"{name}.{member}" for member in (*lifetime, *unknown)]
 
 
 def find_marker(extra: Mapping[str, Any]) -> str:

@@ -35,7 +35,6 @@ from tornado_gate.wire.custom_tools import InputReader, list_custom_tools, repla
 from tornado_gate.wire.model_features import ChatFeatures
 from tornado_gate.wire.namespaces import NAMESPACE, flatten_namespaces, list_qualified_names
 from tornado_gate.wire.tool_pairs import has_tools
-from tornado_gate.wire.tool_references import describe_tool_references
 
 _DIGEST_LENGTH: Final = 10
 
@@ -44,7 +43,7 @@ def fit_tools(call: Call, request: ChatRequest, features: ChatFeatures) -> ChatR
     """`request` with tools of kinds and names that the model accepts. Reports each loss to `call.drop_field`."""
     if _is_without_tools(request):
         return request
-    request = flatten_namespaces(describe_tool_references(request))
+    request = flatten_namespaces(request)
     names = map_tool_names(request, features)
     if not features.custom_tools:
         request = replace_custom_tools(call, request)

@@ -33,6 +33,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import Value
 from tornado_gate.types.vendors import ListedModel, Vendor
+from tornado_gate.wire.part_texts import write_texts
 from tornado_gate_local import media, operations, pieces
 from tornado_gate_local.answer import count_usage, estimate_size, make_choices
 from tornado_gate_local.catalog import (
@@ -103,9 +104,10 @@ async def translate_request(call: Call, request: Request) -> UpstreamRequest:
     """
     match request:
         case CountTokensRequest(chat=chat):
-            counted = await asyncio.to_thread(count_usage, chat, ())
+            counted = await asyncio.to_thread(count_usage, write_texts(chat), ())
             return UpstreamRequest(context=TokenCount(input_tokens=counted.input_tokens or 0))
         case ChatRequest():
+            request = write_texts(request)
             report_drops(call, request)
             # A schema or a long prompt can take long, so a thread processes them and the event loop is not blocked.
             heavy = request.tools or request.response_format or estimate_size(request) > SHORT_PROMPT

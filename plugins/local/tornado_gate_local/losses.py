@@ -8,7 +8,7 @@ checked, not only those of the last turn: a dropped part of an earlier message i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import partial
 from typing import Any, Final
 
@@ -58,14 +58,23 @@ HARMLESS_MEMBERS: Final = frozenset(
 )
 """Members of messages, parts and tools that never change the answer."""
 
+_CACHE_MEMBERS: Final = frozenset({"mode", "ttl", "type"})
+_KNOWN_MEMBERS: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(("cache_control", "prompt_cache_breakpoint", "prompt_cache_options"), _CACHE_MEMBERS),
+    "prediction": frozenset({"content", "type"}),
+    "stream_options": frozenset({"include_obfuscation", "include_usage"}),
+}
+"""By harmless object: its members that never change the answer. Others are reported."""
+
 
 def report_drops(call: Call, request: ChatRequest) -> None:
     """Report every dropped field. Raises InvalidField when the request is strict."""
     for name in _iterate_field_drops(request):
         call.drop_field(request.field_name(name))
     for name, value in request.extra.items():
-        if value is not None and name not in HARMLESS:
-            call.drop_field(name)
+        if value is not None:
+            for loss in _list_losses(name, value, HARMLESS):
+                call.drop_field(loss)
     for path in (*_iterate_format_drops(request), *_iterate_tool_drops(request), *_iterate_message_drops(request)):
         call.drop_field(path)
 
@@ -133,4 +142,17 @@ def _is_stored_elsewhere(part: Part) -> bool:
 
 def select_unsupported(extra: Mapping[str, Any]) -> Iterable[str]:
     """Unknown members with a value; null and an empty array, which SDKs send for unset members, do not count."""
-    return [name for name, value in extra.items() if name not in HARMLESS_MEMBERS and value not in (None, [])]
+    return [
+        loss
+        for name, value in extra.items()
+        if value not in (None, [])
+        for loss in _list_losses(name, value, HARMLESS_MEMBERS)
+    ]
+
+
+def _list_losses(name: str, value: Any, harmless: Set[str]) -> Iterable[str]:
+    """The field itself if it is not `harmless`, else its members that are not known."""
+    if name not in harmless:
+        return (name,)
+    known = _KNOWN_MEMBERS.get(name)
+    return [f"{name}.{member}" for member in value if member not in known] if known and isinstance(value, dict) else ()

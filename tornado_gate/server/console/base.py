@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, overload
 from urllib.parse import quote, urlsplit
 
 from tornado.locale import Locale
-from tornado.web import HTTPError
+from tornado.web import HTTPError, RequestHandler
 
 from tornado_gate import __version__
 from tornado_gate.accounts.errors import AccountError
@@ -22,7 +22,7 @@ from tornado_gate.accounts.key_rules import list_managed_teams
 from tornado_gate.accounts.people import Actor, Membership, Session, User
 from tornado_gate.config.stored import StoredConf
 from tornado_gate.database.engine import DatabaseError
-from tornado_gate.errors import GateError, NotAllowed, Unavailable
+from tornado_gate.errors import GateError, MethodNotAllowed, NotAllowed, Unavailable
 from tornado_gate.http.forwarded import Origin
 from tornado_gate.server.console import words
 from tornado_gate.server.console.assets import get_asset_address
@@ -125,6 +125,7 @@ class ConsoleHandler(GateHandler):
         """Find the session and check access. Pages without a session lead to the sign-in page."""
         catalogues.use_locale(self.locale)
         if self.request.method not in ("GET", "HEAD"):
+            self.check_method()
             self._refuse_other_sites()
             self.check_xsrf_cookie()
         cookie = self.read_cookie(SESSION_COOKIE)
@@ -139,6 +140,16 @@ class ConsoleHandler(GateHandler):
         elif self.session.user.role != "administrator":
             memberships = await self.run_database(self.services.accounts.members.list_of_user, self.session.user.id)
             self.manages_teams = bool(list_managed_teams(memberships))
+
+    def check_method(self) -> None:
+        """Raise MethodNotAllowed for a method that the page does not have, before its form is checked."""
+        method = self.request.method or ""
+        allowed = [name for name in self.SUPPORTED_METHODS if self._has_method(name)]
+        if method not in allowed:
+            raise MethodNotAllowed(method, allowed)
+
+    def _has_method(self, name: str) -> bool:
+        return getattr(type(self), name.lower()) is not RequestHandler._unimplemented_method
 
     def _lead_to_sign_in(self) -> None:
         """Lead to the sign-in page, and from there to this page. The script of the console keeps the texts of a lost form."""

@@ -18,6 +18,9 @@ Routes = Sequence[tuple[str, type[ConsoleHandler]]]
 class UnknownPageHandler(ConsoleHandler):
     access = "public"
 
+    def check_method(self) -> None:
+        """Accept every method: the path has no page."""
+
     async def prepare(self) -> None:
         await super().prepare()
         raise NotFound(translate("The console has no such page. The navigation lists all pages."), code="unknown_route")

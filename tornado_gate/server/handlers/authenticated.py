@@ -14,6 +14,8 @@ from tornado_gate.errors import GateError, TooLarge, UnsupportedMediaType
 from tornado_gate.pipeline import auth
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.exchange import CallerRequest, Exchange
+from tornado_gate.server.handlers.strict_header import HEADER as STRICT
+from tornado_gate.server.handlers.strict_header import check_strict, is_strict
 from tornado_gate.server.services import Services
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import Call, Caller, Route, Upload, WireRequest
@@ -94,7 +96,7 @@ class AuthenticatedHandler(Exchange):
         if caller.addresses:
             common.check_address(caller, self.request, self.snapshot.config.server)
         self.check_operation()
-        self._check_body_headers(is_form)
+        self._check_headers(is_form)
         if self.may_be_shed and self.route.method not in METHODS_WITHOUT_BODY:
             self.gate.overload.enter(caller.account)
             self.is_open = True
@@ -118,7 +120,7 @@ class AuthenticatedHandler(Exchange):
             remove_keys(headers),
             closing,
             self.started,
-            strict=headers.get("x-gate-strict") == "1",
+            strict=STRICT in headers and is_strict(headers[STRICT]),
             key_digest=self.key_digest,
             public_url=self.get_public_url(),
         )
@@ -172,9 +174,11 @@ class AuthenticatedHandler(Exchange):
         if self.form is not None:
             self.form.close()
 
-    def _check_body_headers(self, is_form: bool) -> None:
+    def _check_headers(self, is_form: bool) -> None:
         headers = self.lower_headers
-        if headers.get("content-encoding", "identity").lower() != "identity":
+        if STRICT in headers:
+            check_strict(headers[STRICT])
+        if "content-encoding" in headers and headers["content-encoding"].lower() != "identity":
             raise UnsupportedMediaType("'Content-Encoding' is not supported for requests. Send the body uncompressed.")
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self.limit:

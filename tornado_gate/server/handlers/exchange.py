@@ -366,12 +366,12 @@ class Exchange(HTTPMessageDelegate):
 
     def fail(self, error: GateError) -> None:
         """Send an error response in the format of the route. Call it only before the status line was sent."""
-        self.clear()
+        self.headers = self.make_first_headers()
         self.error_code = error.code
         self.status = error.status
         self.set_headers(error.headers)
         self.headers["Content-Type"] = "application/json"
-        if isinstance(error, RateLimited) and error.levels is not None:
+        if error.status == 429 and isinstance(error, RateLimited) and error.levels is not None:
             self.set_headers(render_limit_headers(self.snapshot.formats, self.call, error.levels, self.format))
         if not self.body_read and common.has_body(self.request.lowered):
             self.headers["Connection"] = "close"  # the next bytes are the rest of this body, not a request

@@ -17,6 +17,8 @@ from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.handlers.answer import AnswerHandler
 from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.exchange import CallerRequest
+from tornado_gate.server.handlers.strict_header import HEADER as STRICT
+from tornado_gate.server.handlers.strict_header import is_strict
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import Caller
 
@@ -68,7 +70,7 @@ class KnownHead:
         self.body_bytes = int(lowered["content-length"])
         self.most_bytes = min(SMALL_BYTES, snapshot.config.limits.body_bytes)
         self.request_id = handler.request_id if lowered.get("x-request-id") == handler.request_id else ""
-        self.strict = lowered.get("x-gate-strict") == "1"
+        self.strict = STRICT in lowered and is_strict(lowered[STRICT])
         self.has_plain_model = handler.route.model == "body" and not caller.models
         self.services = services
         has_cors = snapshot.config.cors.origins

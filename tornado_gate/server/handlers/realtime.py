@@ -34,6 +34,8 @@ from tornado_gate.realtime.sessions import OPERATION
 from tornado_gate.server.handlers.authenticated import remove_keys
 from tornado_gate.server.handlers.common import find_request_origin, lower_header_names
 from tornado_gate.server.handlers.sockets import SocketHandler
+from tornado_gate.server.handlers.strict_header import HEADER as STRICT
+from tornado_gate.server.handlers.strict_header import is_strict
 from tornado_gate.server.services import Services
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.telemetry.redaction import make_mask
@@ -92,7 +94,7 @@ class RealtimeHandler(SocketHandler):
             self.call = call
             self.snapshot.targets.select_targets(call, (OPERATION,))
             if self.snapshot.guards.lanes:
-                strict = call.replace(strict=call.headers.get("x-gate-strict") == "1")
+                strict = call.replace(strict=STRICT in call.headers and is_strict(call.headers[STRICT]))
                 self.review = begin_session_review(
                     self.gate.guarding, self.snapshot.guards, strict, self.matched.served.route
                 )

@@ -10,6 +10,8 @@ from tornado_gate.http.websocket.server import is_key
 from tornado_gate.pipeline import auth
 from tornado_gate.server.handlers.base import GateHandler
 from tornado_gate.server.handlers.common import find_request_origin
+from tornado_gate.server.handlers.strict_header import HEADER as STRICT
+from tornado_gate.server.handlers.strict_header import check_strict
 from tornado_gate.server.services import Services
 from tornado_gate.targets.routing import MatchedRoute
 from tornado_gate.types import Caller
@@ -43,8 +45,10 @@ class SocketHandler(GateHandler, WebSocketHandler):
             raise Finish
 
     def check_handshake(self) -> None:
-        """Raise RequestError unless this is a complete WebSocket handshake."""
+        """Raise RequestError unless this is a complete WebSocket handshake, whose headers are valid."""
         headers = self.request.headers
+        if STRICT in headers:
+            check_strict(headers[STRICT])
         if headers.get("Upgrade", "").lower() != "websocket" or self.request.version == "HTTP/1.0":
             raise UpgradeRequired(
                 "This route requires a WebSocket connection. Send 'Upgrade: websocket' over HTTP/1.1.",

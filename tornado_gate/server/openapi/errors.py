@@ -26,7 +26,7 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     401: (
-        "No key, a bad key, or two different keys.",
+        "No key, a bad key, or two different keys. The header `WWW-Authenticate` is `Bearer`.",
         ("missing_api_key", "invalid_api_key", "ambiguous_api_key", "invalid_metrics_token", "sign_in_failed"),
     ),
     403: (

@@ -45,8 +45,8 @@ ANSWER_HEADERS: Mapping[str, str] = {
 REQUEST_PARAMETERS: Mapping[str, tuple[str, JsonValue]] = {
     "x-request-id": ("The id of the request in answers and logs.", {"type": "string", "maxLength": 128}),
     "x-gate-strict": (
-        "`1`: a request field that the upstream does not support is a 400 instead of a name in `X-Gate-Loss`.",
-        {"type": "string", "enum": ["1"]},
+        "`1` or `true`: a request field that the upstream does not support is a 400 instead of a name in `X-Gate-Loss`.",
+        {"type": "string", "enum": ["1", "true", "0", "false"]},
     ),
     "x-gate-stream": (
         "Whether another target is tried after a failure, and keep-alives after so many seconds of silence: "

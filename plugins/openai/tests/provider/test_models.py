@@ -231,3 +231,21 @@ def test_a_fault_in_model_rules_is_told_at_its_key(entry: Callable[..., Provider
     with pytest.raises(ConfigError) as caught:
         plugin.configure(entry(model_rules={"gpt-*": {"tools_api": "assistants"}}))
     assert caught.value.faults[0][0] == ("model_rules", "gpt-*", "tools_api")
+
+
+SPOKEN = {"voice": "alloy", "format": "wav"}
+
+
+@pytest.mark.parametrize(
+    ("model", "modalities", "sent", "lost"),
+    [
+        ("gpt-4o", ("text", "audio"), {}, ["modalities", "audio"]),
+        ("gpt-4o", ("audio",), {}, ["modalities", "audio"]),
+        ("gpt-audio", ("text", "audio"), {"modalities": ["text", "audio"], "audio": SPOKEN}, []),
+    ],
+)
+def test_sound_is_asked_of_models_that_speak(
+    call: MakeCall, chat: MakeChat, model: str, modalities: tuple[str, ...], sent: dict[str, Any], lost: list[str]
+) -> None:
+    request = chat(wire_format="gemini-generate", modalities=modalities, audio=SPOKEN)
+    assert translate_request(call, model, request) == ("chat/completions", sent, lost)

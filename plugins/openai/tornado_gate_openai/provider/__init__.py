@@ -46,7 +46,7 @@ from tornado_gate_openai.provider.body import THINKING, apply_changes, compute_c
 from tornado_gate_openai.provider.cache_key import CACHE_KEY, make_cache_key
 from tornado_gate_openai.provider.endpoints import CHAT, ENDPOINT_OF_FORMAT, INPUT_TOKENS, RESPONSES, Endpoint
 from tornado_gate_openai.provider.features import Api
-from tornado_gate_openai.provider.models import FORMAT_OF_API, drop_metadata, drop_tool_members, fit_chat
+from tornado_gate_openai.provider.models import FORMAT_OF_API, drop_chat_members, drop_tool_members, fit_chat
 from tornado_gate_openai.provider.schemas import remove_added_nulls, unwrap_answers
 from tornado_gate_openai.provider.settings import OpenAISettings, list_presets, read_settings
 from tornado_gate_openai.wire import chat, formats
@@ -233,7 +233,7 @@ def _render_body(call: Call, facts: OpenAISettings, request: ChatRequest, api: A
         if _must_refuse_storing(call, facts):
             body.setdefault("store", False)
         if request.wire_format != FORMAT_OF_API[api]:
-            drop_metadata(call, request, features, body)
+            drop_chat_members(call, request, features, body)
         elif facts.rejects_thinking:
             body["messages"] = drop_thinking(body["messages"], call.drop_field) or body["messages"]
     drop_tool_members(call, request, body, api)

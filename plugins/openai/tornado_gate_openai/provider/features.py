@@ -18,8 +18,9 @@ class OpenAIModelFeatures(ChatFeatures, frozen=True, kw_only=True):
     "never". `default_effort`: the effort of requests without one, if known. `least_output`: the smallest ``max_output_tokens``
     of the responses API. `reasoning_content`: at the chat API the thinking before tool calls must come back as this member.
     `responses_efforts`: efforts that only the responses API accepts. `summaries`: whether the responses API summarizes the
-    reasoning; `chat_thinking`: whether the chat API shows any. `images`, `audio`: whether the model accepts these parts;
-    `image_types`, `audio_types`, `files` and `chat_files`: the accepted media types, as patterns, the last at the chat API.
+    reasoning; `chat_thinking`: whether the chat API shows any. `images`, `audio`: whether the model accepts these parts (a model
+    that hears speaks too); `image_types`, `audio_types`, `files` and `chat_files`: the accepted media types, as patterns,
+    the last at the chat API.
     `longest_call_id` and `longest_chat_call_id`: characters of the ids of tool calls. `strict_subset`: tool parameters and
     response schemas are checked against the vendor's subset of JSON schema. `json_word`: with the response format
     ``json_object`` the input must have the word JSON. `stored_metadata`: the chat API accepts ``metadata`` only with ``store``.

@@ -167,13 +167,26 @@ def drop_tool_members(call: Call, request: ChatRequest, body: dict[str, Any], ap
     """Remove the members about tools from a body without tools, which the vendor rejects."""
     if "tools" in body or request.wire_format == FORMAT_OF_API[api]:
         return
-    choice = body.pop("tool_choice", None)
     body.pop("parallel_tool_calls", None)
-    if choice not in (None, "auto", "none"):
+    if "tool_choice" in body and body.pop("tool_choice") not in ("auto", "none"):
         call.drop_field(request.field_name("tool_choice"))
 
 
-def drop_metadata(call: Call, request: ChatRequest, features: OpenAIModelFeatures, body: dict[str, Any]) -> None:
-    """Remove ``metadata`` from the body of a chat that is not stored, where the vendor rejects it."""
-    if features.stored_metadata and body.get("store") is not True and body.pop("metadata", None):
+def drop_chat_members(call: Call, request: ChatRequest, features: OpenAIModelFeatures, body: dict[str, Any]) -> None:
+    """Remove from the body of a chat what the vendor rejects: ``metadata`` of one that is not stored, sound of a silent model."""
+    if "metadata" in body and features.stored_metadata and body.get("store") is not True and body.pop("metadata"):
         call.drop_field(request.field_name("metadata"))
+    if "modalities" in body and not features.audio:
+        _drop_sound(call, request, body)
+
+
+def _drop_sound(call: Call, request: ChatRequest, body: dict[str, Any]) -> None:
+    """Remove the request for sound; a list with text alone is the default, so it is removed too."""
+    modalities = [modality for modality in body["modalities"] if modality != "audio"]
+    if len(modalities) < len(body["modalities"]):
+        call.drop_field(request.field_name("modalities"))
+    if body.pop("audio", None) is not None:
+        call.drop_field(request.field_name("audio"))
+    body["modalities"] = modalities
+    if modalities in ([], ["text"]):
+        del body["modalities"]

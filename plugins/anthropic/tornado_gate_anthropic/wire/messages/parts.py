@@ -1,7 +1,7 @@
 """Content blocks, in both directions. Pure.
 
 Unknown members of a block are kept in `extra` of its part, unknown members of its ``source`` under that name. A block of an
-unknown type (server tools and their results, search results, …) becomes a `VendorPart`.
+unknown type (server tools and their results, search results, …) becomes a `VendorPart`, with its text if it has one.
 
 Source: anthropic-python 2.11, types/content_block_param.py and types/content_block.py.
 """
@@ -25,6 +25,7 @@ from tornado_gate.types import (
     ToolResult,
     VendorPart,
 )
+from tornado_gate_anthropic.wire.messages.block_texts import describe_block
 from tornado_gate_anthropic.wire.messages.citations import is_foreign_citation
 from tornado_gate_anthropic.wire.messages.ids import parse_id, render_id
 from tornado_gate_anthropic.wire.messages.json_values import (
@@ -66,7 +67,9 @@ def parse_block(value: Mapping[str, Any]) -> Part:
     part = parse(value) if parse is not None else None
     if part is not None:
         return part
-    return VendorPart(wire_format=WIRE_FORMAT, value=value, server=parse_foreign_block(value))
+    return VendorPart(
+        wire_format=WIRE_FORMAT, value=value, server=parse_foreign_block(value), text=describe_block(value)
+    )
 
 
 def _parse_text(value: Mapping[str, Any]) -> Part | None:

@@ -128,6 +128,9 @@ def _render_choice(call: Call, request: ChatRequest, own: bool, abilities: Model
         value = _render_forced_server_tool(request, choice)
         if value is None:
             call.drop_field(request.field_name("tool_choice"))
+        else:
+            for name in select_unknown(choice.vendor or {}, "type"):
+                call.drop_field(f"{request.field_name('tool_choice')}.{name}")
     elif choice.mode == "tool":
         value = {"type": "tool", "name": choice.name or ""}
     elif choice.mode == "allowed":  # `render_tools` has removed the other tools

@@ -33,6 +33,7 @@ from tornado_gate.types.value import State, field, replace
 from tornado_gate.wire.accepted_media import fit_medium
 from tornado_gate.wire.empty_conversations import empty_conversation_error
 from tornado_gate.wire.fitting import CONTINUE, report_begun_answer
+from tornado_gate.wire.part_texts import write_result_texts
 from tornado_gate.wire.prompt_cache import select_losses
 from tornado_gate_gemini.wire.generate.function_calls import AnsweredCalls, CallRegistry, render_call, render_result
 from tornado_gate_gemini.wire.generate.json_values import read_objects
@@ -177,8 +178,11 @@ class _ContentWriter(State):
     def _render_parts(self, part: Part, path: Callable[..., str]) -> list[dict[str, Any]]:
         if isinstance(part, ToolResult):
             return self._render_result(part, path)
-        if isinstance(part, VendorPart) and part.restored is not None:
-            return [dict(value) for value in part.restored]
+        if isinstance(part, VendorPart):
+            if part.restored is not None:
+                return [dict(value) for value in part.restored]
+            if part.text is not None:
+                return self._render_parts(part.text, path)
         if isinstance(part, ToolCall):
             self._names[part.id] = part.name
             value = self._render_call(part, path)
@@ -223,6 +227,7 @@ class _ContentWriter(State):
 
     def _render_result(self, result: ToolResult, path: Callable[..., str]) -> list[dict[str, Any]]:
         name = result.name or self._names.get(result.call_id) or result.call_id or "function"
+        result = write_result_texts(result)
         inside: list[dict[str, Any]] = []
         beside: list[dict[str, Any]] = []
         for index, part in enumerate(result.parts):

@@ -27,6 +27,8 @@ from tornado_gate.types import (
     VendorPart,
 )
 from tornado_gate.types.value import State
+from tornado_gate.wire.empty_conversations import empty_conversation_error
+from tornado_gate.wire.part_texts import get_part_text
 from tornado_gate.wire.prompt_cache import CacheMarkers, add_marker, mark_content, select_losses
 from tornado_gate_openai.wire.chat.parts import (
     add_extra,
@@ -142,7 +144,8 @@ def render_messages(
     `cache_markers` are the markers that the upstream accepts in requests of other formats.
 
     Unsupported parts are reported with `call.drop_field`. The vendor accepts only text in tool results: an image, audio or file
-    in a tool result of another format moves to a user message after the results of that turn. It is reported too.
+    in a tool result of another format moves to a user message after the results of that turn. It is reported too. Raises
+    InvalidField if nothing is left to send.
     """
     values: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
@@ -165,7 +168,13 @@ def render_messages(
             if moved and value["role"] != "tool":
                 values.append(_make_tool_images_message(moved))
             values.append(value)
-    return [*values, _make_tool_images_message(moved)] if moved else values
+    if renderer is None:
+        return values
+    if moved:
+        values.append(_make_tool_images_message(moved))
+    if not values:
+        raise empty_conversation_error(request.field_name("messages"))
+    return values
 
 
 def _read_plain_text(message: Message) -> str | None:
@@ -221,7 +230,18 @@ class _MessageRenderer(State):
             else:
                 others.append((index, part))
         if others or message.role != "tool":
-            yield self._finish_message(self._render_turn(message, others), message)
+            value = self._finish_message(self._render_turn(message, others), message)
+            if value["content"] or not self._is_lost(message):
+                yield value
+
+    def _is_lost(self, message: Message) -> bool:
+        """Return whether a message without content has lost parts of it: an empty text is sent, as the caller sent it.
+
+        A turn of the model stays: it separates the turns around it.
+        """
+        return (
+            not self.own and message.role != "assistant" and any(not isinstance(part, Text) for part in message.parts)
+        )
 
     def _finish_message(self, value: dict[str, Any], message: Message) -> dict[str, Any]:
         if self.own:
@@ -246,6 +266,8 @@ class _MessageRenderer(State):
         for number, part in enumerate(result.parts):
             if self.own or isinstance(part, Text):
                 parts.append((number, part))
+            elif (text := get_part_text(part)) is not None:
+                parts.append((number, text))
             else:
                 self.call.drop_field(path(number))
                 if (elsewhere := self.render_part(part)) is not None:
@@ -325,13 +347,15 @@ class _MessageRenderer(State):
         values: list[dict[str, Any]] = []
         markers = "none" if role == "assistant" and self.cache_markers == "breakpoints" else self.cache_markers
         for index, part in parts:
-            value = self.render_part(part)
+            value, sent = self.render_part(part), part
             if value is None:
-                self.call.drop_field(path(index))
-                continue
+                if (text := get_part_text(part)) is None:
+                    self.call.drop_field(path(index))
+                    continue
+                value, sent = self.render_part(text), text
             values.append(value)
-            if not self.own and not isinstance(part, VendorPart) and part.extra:
-                self._drop_extra(path(index), part.extra, marked=add_marker(value, part.extra, markers))
+            if not self.own and not isinstance(sent, VendorPart) and sent.extra:
+                self._drop_extra(path(index), sent.extra, marked=add_marker(value, sent.extra, markers))
         if not plain:
             return values or ([] if self.own else "")
         if len(values) == 1 and values[0].keys() == {"type", "text"}:

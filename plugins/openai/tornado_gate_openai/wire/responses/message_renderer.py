@@ -28,6 +28,7 @@ from tornado_gate.types import (
 )
 from tornado_gate.types.value import State, field
 from tornado_gate.wire.empty_conversations import empty_conversation_error
+from tornado_gate.wire.part_texts import get_part_text
 from tornado_gate.wire.prompt_cache import CacheMarkers, add_marker, mark_content, select_losses
 from tornado_gate_openai.wire.chat.parts import add_extra, drop_none
 from tornado_gate_openai.wire.responses.parts import WIRE_FORMAT, render_part
@@ -100,9 +101,15 @@ class _InputItemWriter(State):
             role = "user" if message.role == "tool" else message.role
             content = self._render_content(others, message.plain)
             value = {"role": role, "content": self._mark(content, message.extra)}
-            yield self._add_extra(value, message.extra, path(), marked=self._is_marked(value["content"]))
+            self._add_extra(value, message.extra, path(), marked=self._is_marked(value["content"]))
+            if value["content"] or not self._is_lost(message):
+                yield value
         else:
             self._add_extra({}, message.extra, path())
+
+    def _is_lost(self, message: Message) -> bool:
+        """Return whether a message without content has lost parts of it: an empty text is sent, as the caller sent it."""
+        return not self.own and any(not isinstance(part, Text) for part in message.parts)
 
     def _mark(self, content: str | list[dict[str, Any]], extra: Mapping[str, Any]) -> str | list[dict[str, Any]]:
         return content if self.own or not extra else mark_content(content, extra, self.cache_markers, "input_text")
@@ -120,6 +127,8 @@ class _InputItemWriter(State):
         stored_here = self.request.wire_format.startswith("openai")
         value = render_part(part, self.own, answered=answered, stored_here=stored_here)
         if value is None:
+            if (text := get_part_text(part)) is not None:
+                return self._render_part(text, path, answered)
             self.call.drop_field(path)
         elif not self.own and not isinstance(part, VendorPart):
             if isinstance(part, File) and part.name is not None and not isinstance(part.source, Data):
