@@ -300,7 +300,9 @@ async def test_after_a_change_the_keys_used_lately_are_cached_again(counting: Co
 
 
 @pytest.mark.gen_test
-async def test_a_key_used_lately_works_if_the_store_fails_between_a_change_and_its_keys(counting: CountingStore) -> None:
+async def test_a_key_used_lately_works_if_the_store_fails_between_a_change_and_its_keys(
+    counting: CountingStore,
+) -> None:
     text, _ = counting.create("used")
     ring = KeyRing(counting, {})
     await ring.check()
