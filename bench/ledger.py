@@ -146,7 +146,7 @@ def list_questions(reports: Reports, options: argparse.Namespace, now: float) ->
         "requests of a user": partial(reports.requests, limit=50, user="user_000001"),
         "requests of a team": partial(reports.requests, limit=50, team=TEAMS[3]),
         "requests of a model": partial(reports.requests, limit=50, model=MODELS[3]),
-        "one request by its id": partial(reports.get_request, middle.request_id),
+        "one request by its id": partial(reports.find_requests, middle.request_id),
         "page of 30 days by model": show(group="model"),
         "page of 30 days by key": show(group="key"),
         "page of 30 days by user": show(group="user"),

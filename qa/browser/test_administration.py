@@ -114,8 +114,8 @@ def test_a_failed_request_is_explained(console: Console) -> None:
     while not row.count():  # rows are written in batches
         page.reload()
     expect(row).to_contain_text("The provider 'dead' could not be reached.")
-    row.get_by_label("Actions for the request").click()
-    row.get_by_role("link", name="Explain").click()
+    row.get_by_role("rowheader").get_by_role("link").click()
+    page.get_by_role("link", name="Explain").click()
     expect(page.get_by_role("status")).to_have_text("Such a request would go to dead, model dead-chat.")
     check_accessibility(page)
 

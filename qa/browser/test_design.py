@@ -98,7 +98,7 @@ def test_the_menu_of_a_row_works_with_keys_alone(console: Console, used: Page) -
 
 def test_every_table_has_menus_of_rows_and_no_row_has_a_button(console: Console, used: Page) -> None:
     """An open menu of the last row is in sight at all widths, and the page has no scroll bar."""
-    for path in ("keys", "requests", "users", "models", "plugins", "providers"):
+    for path in ("keys", "users", "models", "plugins", "providers"):
         used.goto(f"/console/{path}")
         menus = used.locator("td.actions-cell > details.row-menu > summary")
         assert menus.count() == used.locator("table:has(.row-menu) tbody tr").count()
