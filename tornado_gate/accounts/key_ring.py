@@ -25,8 +25,10 @@ TOUCH_SECONDS = 10.0
 STORE_SECONDS = 5.0
 """The longest wait for the store. Then the key of a request is refused, unless it is cached."""
 RECENT_SECONDS = 600.0
+"""A key that was used within this time is read again after a change."""
 MOST_READ_AGAIN = 500
 READ_AGAIN_SECONDS = 0.4
+"""The time for these keys. The remaining ones are read on their next use: a change takes effect within a second."""
 PAUSE_SECONDS = 0.1
 """The pause after a change before the next check: changes may be frequent."""
 LOOKUPS = 2
