@@ -35,7 +35,7 @@ def describe_block(block: Mapping[str, Any]) -> Text | None:
         case {"type": "document", "source": {"type": "content", "content": str() | list() as content} as source}:
             inner = {f"source.{name}": member for name, member in select_unknown(source, "type", "content").items()}
             text = _describe(block, _DOCUMENT_HEAD, content, "source.content")
-            return text and Text(text=text.text, extra=text.extra | inner)
+            return text and Text(text=text.text, extra={**text.extra, **inner})
     return None
 
 

@@ -352,7 +352,7 @@ class _MessageRenderer(State):
                 if (text := get_part_text(part)) is None:
                     self.call.drop_field(path(index))
                     continue
-                value, sent = self.render_part(text), text
+                value, sent = {"type": "text", "text": text.text}, text
             values.append(value)
             if not self.own and not isinstance(sent, VendorPart) and sent.extra:
                 self._drop_extra(path(index), sent.extra, marked=add_marker(value, sent.extra, markers))
