@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,11 @@ class CountingStore(KeyStore):
         self.finds = 0
         self.broken = False
         self.after_find: Callable[[], object] = lambda: None
+        self.after_revision: Callable[[], object] = lambda: None
+        self.after_find_keys: Callable[[], object] = lambda: None
+
+    def go_away(self) -> None:
+        self.broken = True
 
     def find_key(self, wanted: bytes) -> StoredKey | None:
         self.finds += 1
@@ -38,7 +43,15 @@ class CountingStore(KeyStore):
 
     def revision(self) -> int:
         self.fail_if_broken()
-        return super().revision()
+        revision = super().revision()
+        self.after_revision()
+        return revision
+
+    def find_keys(self, digests: Sequence[bytes], seconds: float) -> dict[bytes, StoredKey]:
+        self.fail_if_broken()
+        found = super().find_keys(digests, seconds)
+        self.after_find_keys()
+        return found
 
     def fail_if_broken(self) -> None:
         if self.broken:
@@ -171,9 +184,8 @@ async def test_a_look_up_that_a_revocation_overtook_is_not_remembered(counting: 
         asyncio.run_coroutine_threadsafe(ring.check(), loop).result(10)
 
     counting.after_find = revoke_meanwhile
-    assert await ring.find_key(text) is not None  # it was in force when it was asked for
-    counting.after_find = lambda: None
-    assert await ring.find_key(text) is None
+    assert await ring.find_key(text) is None, "it is read again"
+    assert counting.finds == 2
 
 
 @pytest.mark.gen_test
@@ -270,45 +282,114 @@ async def test_the_ring_starts_and_stops_without_a_store(
 
 
 @pytest.mark.gen_test
-async def test_after_a_change_the_keys_used_lately_are_cached_again_at_once(counting: CountingStore) -> None:
+async def test_after_a_change_the_keys_used_lately_are_cached_again(counting: CountingStore) -> None:
     ring = KeyRing(counting, {})
     await ring.check()
-    used, idle = counting.create("used")[0], counting.create("idle")[0]
+    (used, made), idle = counting.create("used"), counting.create("idle")[0]
     await ring.check()
     assert await ring.find_key(used) is not None
     assert await ring.peek(digest_key(idle)) is not None
-    counting.create("another")
+    counting.change(made.id, models=["m"])
     await ring.check()
-    assert ring.find_cached(digest_key(used)) is None, "its permissions may have changed"
-    await ring.refresh()
     counting.broken = True
-    assert await ring.find_key(used) is not None
+    record = await ring.find_key(used)
+    assert record is not None
+    assert record.models == ("m",)
     with pytest.raises(Unavailable):
         await ring.find_key(idle)
 
 
 @pytest.mark.gen_test
-async def test_a_key_that_was_revoked_is_not_cached_again(counting: CountingStore) -> None:
+async def test_a_key_used_lately_works_if_the_store_fails_between_a_change_and_its_keys(
+    counting: CountingStore,
+) -> None:
+    text, _ = counting.create("used")
     ring = KeyRing(counting, {})
+    await ring.check()
+    assert await ring.find_key(text) is not None
+    counting.create("another")
+    counting.after_revision = counting.go_away
+    changes = ring.changes
+    await ring.check()
+    assert counting.broken
+    assert await ring.find_key(text) is not None
+    assert ring.changes == changes, "the change is noticed when its keys can be read"
+
+
+@pytest.mark.gen_test
+async def test_a_revocation_that_could_not_be_read_takes_effect_when_the_store_is_back(counting: CountingStore) -> None:
     text, made = counting.create("used")
+    ring = KeyRing(counting, {})
     await ring.check()
     assert await ring.find_key(text) is not None
     counting.revoke(made.id)
+    counting.after_revision = counting.go_away
     await ring.check()
-    await ring.refresh()
+    counting.after_revision, counting.broken = lambda: None, False
+    await ring.check()
+    assert ring.find_cached(digest_key(text)) is None
     counting.broken = True
     with pytest.raises(Unavailable):
         await ring.find_key(text)
 
 
 @pytest.mark.gen_test
-async def test_frequent_changes_are_no_frequent_refreshes(counting: CountingStore) -> None:
+async def test_a_key_is_cached_though_a_change_is_noticed_during_its_look_up(counting: CountingStore) -> None:
+    text, _ = counting.create("a")
     ring = KeyRing(counting, {})
-    text, _ = counting.create("used")
     await ring.check()
-    for number in range(3):
+    loop = asyncio.get_running_loop()
+
+    def change_meanwhile() -> None:
+        counting.create("another")
+        asyncio.run_coroutine_threadsafe(ring.check(), loop).result(10)
+
+    counting.after_find = change_meanwhile
+    assert await ring.find_key(text) is not None
+    counting.broken = True
+    assert await ring.find_key(text) is not None
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("is_revoked", [False, True])
+async def test_a_key_that_is_looked_up_while_others_are_read_again_is_read_again_next(
+    counting: CountingStore, is_revoked: bool
+) -> None:
+    text, made = counting.create("a")
+    ring = KeyRing(counting, {})
+    await ring.check()
+    loop = asyncio.get_running_loop()
+
+    def look_up_meanwhile() -> None:
+        counting.after_find_keys = lambda: None
+        asyncio.run_coroutine_threadsafe(ring.find_key(text), loop).result(10)
+        if is_revoked:
+            counting.revoke(made.id)
+
+    counting.create("another")
+    counting.after_find_keys = look_up_meanwhile
+    await ring.check()
+    assert ring.find_cached(digest_key(text)) is not None
+    await ring.check()
+    assert (ring.find_cached(digest_key(text)) is None) is is_revoked
+
+
+@pytest.mark.gen_test
+async def test_only_the_keys_used_last_are_read_again(counting: CountingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "MOST_READ_AGAIN", 1)
+    texts = [counting.create(name)[0] for name in "ab"]
+    ring = KeyRing(counting, {})
+    await ring.check()
+    now = time.time()
+    for seconds, text in enumerate(texts):
+        monkeypatch.setattr(time, "time", lambda moment=now + seconds: moment)
         assert await ring.find_key(text) is not None
-        counting.create(f"another {number}")
-        await ring.check()
-        await ring.refresh()
-        assert (ring.find_cached(digest_key(text)) is not None) is (number == 0)
+    counting.create("another")
+    await ring.check()
+    assert [ring.find_cached(digest_key(text)) is not None for text in texts] == [False, True]
+
+
+def test_keys_for_which_the_time_does_not_suffice_are_left_out(counting: CountingStore) -> None:
+    digests = [digest_key(counting.create(name)[0]) for name in "ab"]
+    assert list(counting.find_keys(digests, 60.0)) == digests
+    assert counting.find_keys(digests, -1.0) == {}

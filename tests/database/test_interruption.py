@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
 from tests.support.postgres import PostgresServer
 from tornado_gate.database.engine import CONNECTIONS, Database, DatabaseError
+from tornado_gate.database.interruption import DatabaseCall
 
 
 @pytest.fixture
@@ -90,3 +92,14 @@ async def test_a_connection_that_the_server_has_closed_is_replaced(
     assert await server_database.run(read_one, server_database) == 1
     postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tornado-gate'")
     assert await server_database.run(read_one, server_database) == 1
+
+
+def test_a_call_whose_connection_is_lost_already_can_be_interrupted(postgres: PostgresServer) -> None:
+    with psycopg.connect(postgres.address("postgres")) as connection:
+        postgres.execute(f"SELECT pg_terminate_backend({connection.info.backend_pid})")
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT 1")
+        call = DatabaseCall(lambda: None)
+        call.hold(connection)
+        call.interrupt()
+        assert call.is_interrupted

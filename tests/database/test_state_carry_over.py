@@ -63,6 +63,7 @@ def test_kept_values_move_to_the_database(target: Database, migrated_postgres: s
     assert not state_carry_over.has_state(tmp_path)
 
 
+@pytest.mark.qa
 def test_a_value_that_was_deleted_after_a_killed_move_does_not_come_back(
     target: Database, migrated_postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ from tests.support.front import post, request
 from tornado_gate.http.server.body import ChunkedBodyReader
 from tornado_gate.http.server.connection import ServerConnection
 from tornado_gate.http.server.front import HttpServer
-from tornado_gate.http.server.response import RequestConnection
+from tornado_gate.http.server.response import MAX_JOINED_BYTES, RequestConnection
 
 OK = ResponseStartLine("", 200, "OK")
 
@@ -145,6 +145,34 @@ async def test_a_write_is_done_at_once_while_the_client_takes_everything(stand: 
     assert exchange.send(b"") is None
     exchange.finish()
     assert stand.transport.log[1:] == [b"3\r\none\r\n", b"3\r\ntwo\r\n", b"0\r\n\r\n"]
+
+
+@scene
+async def test_the_last_piece_and_the_end_go_out_in_one_write(stand: Stand) -> None:
+    exchange = stand.ask()
+    exchange.write_headers(OK, headers(), b"one")
+    assert exchange.send_last(b"two") is None
+    exchange.finish()
+    assert stand.transport.log[1:] == [b"3\r\ntwo\r\n0\r\n\r\n"]
+
+
+@scene
+async def test_a_long_last_piece_is_not_copied(stand: Stand) -> None:
+    exchange = stand.ask()
+    exchange.write_headers(OK, headers(), b"one")
+    exchange.send_last(piece := bytes(MAX_JOINED_BYTES + 1))
+    exchange.finish()
+    assert any(written is piece for written in stand.transport.log)
+    assert stand.transport.log[-1] == b"0\r\n\r\n"
+
+
+@scene
+async def test_the_last_piece_of_a_body_with_a_length_needs_no_end(stand: Stand) -> None:
+    exchange = stand.ask()
+    exchange.write_headers(OK, headers(Content_Length="6"), b"one")
+    exchange.send_last(b"two")
+    exchange.finish()
+    assert stand.transport.log[1:] == [b"two"]
 
 
 @scene

@@ -28,7 +28,9 @@ from tests.support.direct import (
 from tests.support.garbage import find_garbage
 from tests.support.gates import model
 from tornado_gate.config.model import CorsConfig, LimitsConfig
+from tornado_gate.http.server.connection import ServerConnection
 from tornado_gate.pipeline import plans
+from tornado_gate.streams.passthrough import EVENTS
 from tornado_gate.types.value import replace
 
 Play = Callable[[Stage], Coroutine[Any, Any, None]]
@@ -372,6 +374,54 @@ def test_a_reload_during_an_attempt_leaves_it_its_configuration(tmp_path: Path, 
             200,
             "sender" if change == "the provider stays" else "other",
         )
+        await client.close()
+
+    play(tmp_path, test)
+
+
+FIRST_EVENT, LAST_EVENT = b'data: {"word":"a"}\n\n', b'data: {"why":"stop"}\n\n'
+FIRST, LAST = (b"%x\r\n%b\r\n" % (len(event), event) for event in (FIRST_EVENT, LAST_EVENT))
+
+
+def test_the_last_event_and_the_end_of_a_stream_are_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+    send = ServerConnection.send
+
+    def note(connection: ServerConnection, data: bytes) -> asyncio.Future[None] | None:
+        written.append(data)
+        return send(connection, data)
+
+    async def test(stage: Stage) -> None:
+        may_end = asyncio.Event()
+
+        async def script(peer: raw.Peer) -> None:
+            await peer.request()
+            await peer.say(raw.answer(b'{"answer":"hello"}', Content_Type="application/json"))
+            await peer.request()
+            await peer.say(raw.chunked(FIRST_EVENT, end=b"", Content_Type=EVENTS))
+            await may_end.wait()
+            await peer.say(LAST + b"0\r\n\r\n")
+            await peer.request()
+            await peer.say(raw.chunked(FIRST_EVENT, LAST_EVENT, Content_Type=EVENTS))
+
+        stage.upstream.script = script
+        await stage.warm()
+        monkeypatch.setattr(ServerConnection, "send", note)
+        client = await stage.running.connect()
+        await client.send(make_request(stream=True))
+        assert (await client.head()).status == 200
+        assert await client.reader.readexactly(len(FIRST)) == FIRST
+        may_end.set()
+        await client.reader.readuntil(b"\r\n0\r\n\r\n")
+        assert written[1:] == [LAST + b"0\r\n\r\n"]
+
+        written.clear()
+        stage.sender.hook = lambda call: call.drop_field("ask")
+        await client.send(make_request(stream=True))
+        answer = await client.answer()
+        assert (answer.headers["X-Gate-Loss"], answer.body) == ("ask", FIRST_EVENT + LAST_EVENT)
+        assert len(written) == 1
+        assert stage.sent == 2
         await client.close()
 
     play(tmp_path, test)

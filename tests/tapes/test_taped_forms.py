@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.gateway import run_command
 from tests.support.upstream import Upstream, answer
 from tests.tapes.conftest import Site, read_lines, start_site
@@ -31,6 +33,7 @@ def test_a_form_is_recorded_with_its_file_and_its_replay_is_equal(site: Site, up
     assert SOUND in replay.received[0].body
 
 
+@pytest.mark.qa
 def test_a_replay_finds_another_field_of_the_form(site: Site, upstream: Upstream, tmp_path: Path) -> None:
     upstream.script(HEARD)
     _, path = site.record_form(FIELDS | {"response_format": "json", "prompt": "Oslo"}, b"plain sound", TRANSCRIPTIONS)
@@ -51,6 +54,7 @@ def test_a_large_file_is_cut_and_such_a_tape_is_not_replayed(site: Site, upstrea
     assert "tapes.tape_bytes" in run_command("replay", str(path)).stderr
 
 
+@pytest.mark.qa
 def test_guards_leave_the_fields_of_a_form_and_the_tape_has_no_file(upstream: Upstream, tmp_path: Path) -> None:
     site = start_site(upstream.url, tmp_path, ", redact: {required: true}")
     upstream.script(HEARD)

@@ -108,6 +108,7 @@ def test_only_administrators_record_sessions(site: Site) -> None:
         asyncio.run(talk(site, key=ANN))
 
 
+@pytest.mark.qa
 def test_a_session_that_guards_review_is_not_recorded(site: Site, tmp_path: Path) -> None:
     upstream = Gateway.start(UPSTREAM_CONF, tmp_path)
     (tmp_path / "own").mkdir()

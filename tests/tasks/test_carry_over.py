@@ -76,6 +76,7 @@ def test_tasks_move_with_their_images_keys_and_requested_cancellations(target: D
     assert asyncio.run(read_moved(DatabaseTaskStore(target), tasks)) == tasks
 
 
+@pytest.mark.qa
 def test_a_move_that_was_killed_is_repeated_and_brings_no_deleted_task_back(
     target: Database, migrated_postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

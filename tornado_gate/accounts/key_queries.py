@@ -5,10 +5,10 @@ connection.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, or_, select
 from sqlalchemy.engine import Connection
 
 from tornado_gate.accounts.errors import AccountError, Conflict, Denied, NotFound
@@ -125,8 +125,8 @@ def find_named(connection: Connection, name: str) -> StoredKey:
     return matches[0]
 
 
-def _make_usable_key_query() -> Select[Any]:
-    """Return the query for the key with the digest `wanted`, and for the state of its owner and its team."""
+def _make_usable_keys_query() -> Select[Any]:
+    """Return the query for the keys with the digests `wanted`, and for the state of their owners and teams."""
     users, members, teams = tables.users.c, tables.team_members, tables.teams
     of_owner = and_(members.c.team == _KEYS.team, members.c.user == _KEYS.user)
     return (
@@ -148,29 +148,42 @@ def _make_usable_key_query() -> Select[Any]:
             .outerjoin(members, of_owner)
             .outerjoin(teams, teams.c.id == _KEYS.team)
         )
-        .where(_KEYS.digest == bindparam("wanted"))
+        .where(_KEYS.digest.in_(bindparam("wanted", expanding=True)))
     )
 
 
-_USABLE_KEY = _make_usable_key_query()
+_USABLE_KEYS = _make_usable_keys_query()
 """The query is made once, because making it takes longer than executing it."""
 
 
-def find_usable(connection: Connection, digest: bytes) -> StoredKey | None:
-    """Return the key with this digest and its current permissions; None if it must not be used.
+def find_usable(
+    connection: Connection, digests: Sequence[bytes], *, seconds: float = float("inf")
+) -> dict[bytes, StoredKey]:
+    """Return the keys with these digests and their current permissions, without those that must not be used.
 
     A key must not be used in these cases: its owner is disabled; it is a key of a team that its owner has left; its
     maker no longer has the right to make it. The role is at most the owner's role. The models are limited to the models
-    that the team allows.
+    that the team allows. After `seconds` the remaining digests are left out: makers need queries of their own.
     """
-    row = connection.execute(_USABLE_KEY, {"wanted": digest}).one_or_none()
-    if row is None:
-        return None
+    end, makers = time.monotonic() + seconds, Makers(connection)
+    rows = {row.digest: row for row in connection.execute(_USABLE_KEYS, {"wanted": digests})}
+    keys: dict[bytes, StoredKey] = {}
+    for digest in filter(rows.__contains__, digests):
+        if time.monotonic() > end:
+            break
+        key = _check_usable(rows[digest], makers)
+        if key is not None:
+            keys[digest] = key
+    return keys
+
+
+def _check_usable(row: Row[Any], makers: Makers) -> StoredKey | None:
+    """Return the key in a row of `_USABLE_KEYS`; None if it must not be used."""
     key = parse_key(row)
     if not key.is_active(time.time()):
         return None
     if has_maker(key):
-        verdict = Makers(connection).judge_key(key)
+        verdict = makers.judge_key(key)
         if verdict.reason:
             return None
         if verdict.until is not None:

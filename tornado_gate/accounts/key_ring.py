@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from itertools import islice
+from heapq import nlargest
 
 from cachetools import LRUCache, TTLCache
 
@@ -25,10 +25,14 @@ TOUCH_SECONDS = 10.0
 STORE_SECONDS = 5.0
 """The longest wait for the store. Then the key of a request is refused, unless it is cached."""
 RECENT_SECONDS = 600.0
-MOST_REFRESHED = 500
-REFRESH_SECONDS = 5.0
-"""The shortest time between two refreshes: changes may be frequent."""
-
+"""A key that was used within this time is read again after a change."""
+MOST_READ_AGAIN = 500
+READ_AGAIN_SECONDS = 0.4
+"""The time for these keys. The remaining ones are read on their next use: a change takes effect within a second."""
+PAUSE_SECONDS = 0.1
+"""The pause after a change before the next check: changes may be frequent."""
+LOOKUPS = 2
+"""How often a key is looked up for one request while changes are noticed."""
 
 _AWAY = "API keys cannot be checked: the key store is unavailable. Try again later."
 
@@ -38,10 +42,10 @@ class KeyRing:
     changes.
 
     `conf` has the keys of the configuration, from `make_conf_records`. While the store cannot be read, they and cached
-    keys remain valid, and the failure is logged once. After a change the keys that were used lately are read again at once, so
-    that they are cached when the store fails next. `changes` counts the noticed changes of keys. The functions in
-    `on_change` are called after each change, within a second: any key may then have other permissions, or none. The
-    expiry of a key is no change.
+    keys remain valid, and the failure is logged once. A new revision takes effect together with the keys that were used
+    lately, which are read again. If the store fails in between, the cache stays as it was, and the change is noticed later.
+    `changes` counts the noticed changes of keys. The functions in `on_change` are called after each change, within a
+    second: any key may then have other permissions, or none. The expiry of a key is no change.
     """
 
     def __init__(self, store: KeyStore, conf: Mapping[bytes, KeyRecord], *, poll_seconds: float = POLL_SECONDS) -> None:
@@ -52,8 +56,7 @@ class KeyRing:
         self._unknown: TTLCache[bytes, None] = TTLCache(CACHED_KEYS, UNKNOWN_KEY_SECONDS)
         self._used: dict[str, float] = {}
         self._recent: dict[str, float] = {}
-        self._stale: dict[bytes, None] = {}
-        self._next_refresh = 0.0
+        self._arrived: set[bytes] = set()
         self._revision: int | None = None
         self.changes = 0
         self.on_change: list[Callable[[], None]] = []
@@ -126,7 +129,22 @@ class KeyRing:
         return record
 
     async def _find_in_store(self, digest: bytes) -> KeyRecord | None:
-        changes = self.changes
+        record = None
+        for _ in range(LOOKUPS):
+            changes = self.changes
+            record = await self._look_up(digest)
+            if changes == self.changes:
+                break
+        else:  # the record may be older than the latest change
+            self._read_again_soon()
+        if record is not None:
+            self._found[digest] = record
+            self._arrived.add(digest)
+        elif changes == self.changes:
+            self._unknown[digest] = None
+        return record
+
+    async def _look_up(self, digest: bytes) -> KeyRecord | None:
         if self._lost and self._task is not None:  # the next poll looks whether the store is back
             raise Unavailable(_AWAY)
         try:
@@ -134,36 +152,56 @@ class KeyRing:
         except DatabaseError as error:
             self._log_store_failure(error)
             raise Unavailable(_AWAY) from error
-        record = None if key is None else make_store_record(key)
-        if changes == self.changes:  # otherwise the result may be older than a revocation
-            if record is None:
-                self._unknown[digest] = None
-            else:
-                self._found[digest] = record
-        return record
+        return None if key is None else make_store_record(key)
 
     def request_check(self) -> None:
         """Check for changes soon, before the next poll."""
         self._asked.set()
 
     async def check(self) -> None:
-        """Check for changes now; a change clears the cache. Never raises."""
+        """Check for changes now; a change replaces the cache. Never raises."""
+        database, store = self._store.database, self._store
         try:
-            revision = await self._store.database.run_within(STORE_SECONDS, self._store.revision)
+            revision = await database.run_within(STORE_SECONDS, store.revision)
+            if revision == self._revision and not self._lost:
+                self._arrived.clear()
+                return
+            digests = self._list_recent()
+            self._arrived.clear()
+            keys = await database.run_within(STORE_SECONDS, store.find_keys, digests, READ_AGAIN_SECONDS)
         except DatabaseError as error:
             self._log_store_failure(error)
             return
-        was_lost, self._lost = self._lost, False
-        if was_lost:
-            log.warning("the key store is readable again: %s", self._store.database.name)
-        if revision != self._revision or was_lost:
-            self._revision = revision
-            recent = self._recent | self._used
-            used = (digest for digest, record in self._found.items() if record.id in recent)
-            self._stale |= dict.fromkeys(islice(used, MOST_REFRESHED))
-            self._found.clear()
-            self._unknown.clear()
-            self._note_change()
+        if self._lost:
+            log.warning("the key store is readable again: %s", database.name)
+        self._lost = False
+        self._revision = revision
+        self._replace_cache({digest: make_store_record(key) for digest, key in keys.items()}, digests)
+        self._note_change()
+
+    def _list_recent(self) -> list[bytes]:
+        """Return the digests of cached keys that were used lately, the latest first, at most MOST_READ_AGAIN."""
+        used = self._recent | self._used
+        times = ((used[record.id], digest) for digest, record in self._found.items() if record.id in used)
+        return [digest for _, digest in nlargest(MOST_READ_AGAIN, times)]
+
+    def _replace_cache(self, records: Mapping[bytes, KeyRecord], digests: Collection[bytes]) -> None:
+        """Cache `records`, which were just read for `digests`, and the keys that requests have looked up meanwhile.
+
+        The latter may be older than the change, so they are read again at once.
+        """
+        arrived = self._arrived.difference(digests)
+        kept = {digest: self._found[digest] for digest in arrived if digest in self._found}
+        self._found.clear()
+        self._unknown.clear()
+        self._found.update(records)
+        self._found.update(kept)
+        if kept:
+            self._read_again_soon()
+
+    def _read_again_soon(self) -> None:
+        self._revision = None
+        self._asked.set()
 
     def _note_change(self) -> None:
         self.changes += 1
@@ -184,30 +222,16 @@ class KeyRing:
                 async with asyncio.timeout(self._poll_seconds):
                     await self._asked.wait()
             self._asked.clear()
+            changes = self.changes
             try:
                 await self.check()
-                await self.refresh()
+                if changes != self.changes:
+                    await asyncio.sleep(PAUSE_SECONDS)
                 if time.monotonic() >= next_write:
                     next_write = time.monotonic() + TOUCH_SECONDS
                     await self._write_last_used()
             except Exception:  # if polling ended, revoked keys would stay valid
                 log.exception("unexpected error while polling the key store")
-
-    async def refresh(self) -> None:
-        """Read the keys again that were used lately and dropped by a change, at most every REFRESH_SECONDS. Never raises."""
-        if not self._stale or self._lost or time.monotonic() < self._next_refresh:
-            return
-        self._next_refresh = time.monotonic() + REFRESH_SECONDS
-        digests = [digest for digest in self._stale if digest not in self._found][:MOST_REFRESHED]
-        self._stale.clear()
-        changes = self.changes
-        try:
-            keys = await self._store.database.run_within(STORE_SECONDS, self._store.find_keys, digests)
-        except DatabaseError as error:
-            self._log_store_failure(error)
-            return
-        if changes == self.changes:
-            self._found.update({digest: make_store_record(key) for digest, key in keys.items()})
 
     async def _write_last_used(self) -> None:
         used, self._used = self._used, {}

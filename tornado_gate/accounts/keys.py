@@ -146,13 +146,15 @@ class KeyStore:
         maker may no longer make it.
         """
         with self.database.read() as connection:
-            return key_queries.find_usable(connection, digest)
+            return key_queries.find_usable(connection, [digest]).get(digest)
 
-    def find_keys(self, digests: Sequence[bytes]) -> dict[bytes, StoredKey]:
-        """Return the keys with these digests as `find_key` does, without those that are not usable."""
+    def find_keys(self, digests: Sequence[bytes], seconds: float) -> dict[bytes, StoredKey]:
+        """Return the keys with these digests as `find_key` does, without those that are not usable.
+
+        After `seconds` the remaining ones are left out.
+        """
         with self.database.read() as connection:
-            keys = ((digest, key_queries.find_usable(connection, digest)) for digest in digests)
-            return {digest: key for digest, key in keys if key is not None}
+            return key_queries.find_usable(connection, digests, seconds=seconds)
 
     def revision(self) -> int:
         """Return a number that changes with every change of the keys or their permissions."""

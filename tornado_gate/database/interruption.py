@@ -48,7 +48,8 @@ class DatabaseCall:
                 self._shut_down()
 
     def _shut_down(self) -> None:
-        with suppress(OSError, AttributeError), socket.socket(fileno=os.dup(self._connection.fileno())) as duplicate:
+        # A connection that is lost already has no descriptor: the driver raises an error of its own.
+        with suppress(Exception), socket.socket(fileno=os.dup(self._connection.fileno())) as duplicate:
             duplicate.shutdown(socket.SHUT_RDWR)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, cast
@@ -78,7 +79,8 @@ class Listener:
         connection = await self._database.run(self._database.listen, CHANNEL)
         loop, driver = asyncio.get_running_loop(), connection.connection.dbapi_connection
         socket = cast(Any, driver).pgconn
-        number, ended = socket.socket, loop.create_future()
+        # libpq closes its descriptor when the connection breaks. The next connection of a caller may then get the number.
+        number, ended = os.dup(socket.socket), loop.create_future()
         loop.add_reader(number, self._read_notices, socket, ended)
         try:
             if self._is_lost:
@@ -88,6 +90,7 @@ class Listener:
             await ended
         finally:
             loop.remove_reader(number)
+            os.close(number)
             with suppress(Exception):  # the connection may be broken
                 connection.close()
 

@@ -186,6 +186,8 @@ class StreamPump:
             return False
         if not chunks:
             return True
+        if self._response.ended:
+            return self._pass_on_end(chunks, receiver)
         self.begun = True
         waiting = receiver.send_chunks(chunks)
         if waiting is None:
@@ -194,6 +196,15 @@ class StreamPump:
         (self._deadlines or self._limit_time()).limit_reading()
         future.add_done_callback(self._on_read)
         return False
+
+    def _pass_on_end(self, chunks: list[bytes], receiver: StreamReceiver) -> bool:
+        """Send results of the flow together with its last ones, because the end of the response has arrived with them."""
+        last = self.flow.push([], END)
+        if last is not None:
+            return self._pass_on(chunks + last, receiver)
+        self.begun = True
+        receiver.send_chunks(chunks)  # the task waits for the caller
+        return self._pass_on(None, receiver)
 
     def _end(self, chunks: list[bytes], error: BaseException | None) -> None:
         receiver = self._receiver

@@ -360,13 +360,15 @@ class Flow(BatchIterator[T]):
 
     def _run_steps(self, items: list[Any], ending: Ending, index: int = 0) -> bool:
         """Pass items and their ending through the steps from `index`; store the results. Return whether an error occurred."""
-        failed = isinstance(ending, BaseException)
+        failed = ending is not None and isinstance(ending, BaseException)
         for step in self._steps[index:] if index else self._steps:
             out: list[Any] = []
             try:
                 outcome = step.take(items, out) if items else None
-                if outcome or ending is not None:
-                    ending = self._settle(step, outcome, ending, out)
+                if not outcome and ending is None:
+                    items = out
+                    continue  # nearly always
+                ending = self._settle(step, outcome, ending, out)
             except BaseException as error:
                 ending = error
             if ending is not None and isinstance(ending, BaseException):

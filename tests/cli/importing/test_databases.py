@@ -34,6 +34,7 @@ def make_bifrost(file: Path, url: str) -> Path:
     return file
 
 
+@pytest.mark.qa
 def test_a_config_store_of_bifrost_is_carried_and_its_encrypted_key_works(tmp_path: Path) -> None:
     upstream = Upstream.start()
     upstream.script(make_answer("chat", ["Hello"], stream=False))
@@ -93,6 +94,7 @@ def test_a_postgresql_database_of_new_api_is_carried_and_cannot_be_changed(
     postgres.drop("new-api")
 
 
+@pytest.mark.qa
 def test_the_rows_and_the_text_of_a_database_have_a_maximum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = make_bifrost(tmp_path / "config.db", "http://127.0.0.1:9")
     monkeypatch.setattr(databases, "MAX_ROWS", 1)

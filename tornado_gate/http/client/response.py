@@ -178,14 +178,16 @@ class HttpResponse:
         """
         try:
             pieces = self._pieces
-            if len(pieces) != 1 or self.paused or self._left < len(pieces[0]):
+            if len(pieces) != 1 or self.paused or self._left < (length := len(pieces[0])):
                 return self._take_available()
-            data = pieces.pop()  # nearly all events: the same as there, in half of the steps
-            size, self.size = self.size, 0
-            if size > len(data):
-                self._count_framing(size - len(data))
-            self._left -= len(data)
-            return data
+            # Nearly all events: the same as there, in half of the steps.
+            framing, self.size = self.size - length, 0
+            if framing > 0:
+                self._framing += framing
+                if self._framing > FREE_FRAMING_BYTES:
+                    self._count_framing(0)
+            self._left -= length
+            return pieces.pop()
         except HttpClientError as fault:
             self.close()
             raise self.explain(fault) from fault

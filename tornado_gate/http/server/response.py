@@ -29,7 +29,6 @@ MAX_JOINED_BYTES = 64 * 1024
 write.
 """
 SWITCHING = 101
-_LAST_CHUNK = b"0\r\n\r\n"
 
 
 class ResponseTransport(Protocol):
@@ -71,6 +70,7 @@ class RequestConnection(HTTPConnection):
     # The state of a request that has just begun; a class attribute costs nothing until it changes.
     _chunked = _head_only = started = finished = has_whole_body = False
     _left: int | None = None
+    _body_end = b"0\r\n\r\n"  # of a chunked body, after the piece of `send_last`
     close_callback: Callable[[], None] | None = None
     max_body_size = 0
     body_seconds: float | None = None
@@ -202,6 +202,13 @@ class RequestConnection(HTTPConnection):
             return self._send_long(chunk)
         return self._line.send(b"%x\r\n%b\r\n" % (length, chunk) if self._chunked else self._frame_chunk(chunk))
 
+    def send_last(self, chunk: bytes) -> asyncio.Future[None] | None:
+        """Write the last piece of the body like `send`. If it can, `finish` writes it together with the end of the body."""
+        if not self._chunked or len(chunk) > MAX_JOINED_BYTES:
+            return self.send(chunk)
+        self._body_end = b"%x\r\n%b\r\n0\r\n\r\n" % (len(chunk), chunk)
+        return None
+
     def _send_long(self, chunk: bytes) -> asyncio.Future[None] | None:
         """Send a long piece of the body without copying it."""
         line = self._line
@@ -224,7 +231,7 @@ class RequestConnection(HTTPConnection):
             self.close()
             raise HTTPOutputError(f"Tried to write {self._left} bytes less than Content-Length")
         if self._chunked:
-            line.send(_LAST_CHUNK)
+            line.send(self._body_end)
         self.end()
         line.on_response_complete()
 

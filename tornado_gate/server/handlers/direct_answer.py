@@ -408,8 +408,10 @@ class DirectAnswerHandler(AnswerHandler):
         elif self._send_complete_stream(attempt, last):
             self._end_exchange()
         else:
-            self._begin_stream(attempt, last)
-            self.end()
+            assert attempt.reply is not None
+            self.headers = self.make_first_headers()
+            self._describe(attempt.call, attempt.reply)
+            self.end(last)
 
     def _send_complete_stream(self, attempt: DirectAttempt, chunk: bytes) -> bool:
         """Write a stream that has arrived completely. Return False, without an effect, if its head has unusual fields."""

@@ -359,7 +359,7 @@ class Exchange(HTTPMessageDelegate):
                 self.headers.setdefault("Content-Length", str(len(chunk)))
             ignore_result(self._write_head(chunk if self.request.method != "HEAD" else b""))
         elif chunk:
-            ignore_result(self._send(chunk))
+            ignore_result(getattr(self.connection, "send_last", self._send)(chunk))
         self.connection.set_close_callback(None)
         self.connection.finish()
         self._end_exchange()

@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plugins.openai.tests.wire.chat.streaming import chunk
+from tornado_gate import sse
 from tornado_gate.errors import UpstreamError
 from tornado_gate.testing import iterate
 from tornado_gate.types import PartDelta, StreamEvent
@@ -89,6 +90,19 @@ def test_bytes_that_are_not_json_are_an_error_after_the_events_before_them() -> 
     with pytest.raises(UpstreamError, match=r"not valid JSON"):
         stream_parser._ChatStreamParser("", "up").take([orjson.dumps(chunk({"content": "one"})), b"{nothing"], out)
     assert PartDelta(index=0, data="one") in out
+
+
+@pytest.mark.parametrize("value", [b"[" * 5000 + b"]" * 5000, b'"\xff"', b'"\\ud800"', b"01", b"NaN"])
+def test_an_ignored_member_that_is_not_json_is_an_error_in_a_chunk_of_text_too(value: bytes) -> None:
+    text = orjson.dumps(chunk({"content": "one"}))
+    frames = [b"data: %b\n\n" % data for data in (text, text[:-1] + b',"unknown":%b}' % value)]
+
+    async def parse(chunks: list[bytes]) -> list[StreamEvent]:
+        return [event async for event in parse_stream(sse.read_data(iterate(chunks)))]
+
+    for chunks in ([b"".join(frames)], frames):
+        with pytest.raises(UpstreamError, match=r"not valid JSON"):
+            asyncio.run(parse(chunks))
 
 
 @pytest.mark.parametrize("name", ["content", "reasoning_content", "reasoning", "refusal"])

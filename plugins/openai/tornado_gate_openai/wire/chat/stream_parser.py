@@ -86,7 +86,10 @@ class _TextEntry(Struct, gc=False):
 
 
 class _TextChunk(Struct, gc=False):
-    """A chunk that adds text to the only choice, as nearly all do. Other members of a chunk do not matter there."""
+    """A chunk that adds text to the only choice, as nearly all do. Other members of a chunk do not matter there.
+
+    They must be JSON in UTF-8. A number above the range of a double is no error in them, because nothing reads or forwards it.
+    """
 
     choices: tuple[_TextEntry]
     usage: None = None
@@ -148,7 +151,7 @@ class _ChatStreamParser(stages.Step[Any, StreamEvent]):
         chunks: list[_TextChunk] = []
         try:
             chunks += map(_decode_text, items)  # keeps the chunks before an exception
-        except (MsgspecError, TypeError, ValueError):
+        except (MsgspecError, RecursionError, TypeError, ValueError):
             self._has_texts = bool(chunks)
         out += [PartDelta(index=part, data=chunk.choices[0].delta.content) for chunk in chunks]
         return len(chunks)
