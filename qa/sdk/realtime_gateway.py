@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -72,9 +71,9 @@ class Background:
         """The result of `work`, done there."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_SECONDS)
 
-    def serve(self, serve: Serve, port: int = 0, tls: ssl.SSLContext | None = None) -> int:
-        """The port, any free one unless one is given, on which `serve` answers from now on."""
-        server = self.run(asyncio.start_server(serve, "127.0.0.1", port, ssl=tls))
+    def serve(self, serve: Serve, tls: ssl.SSLContext | None = None) -> int:
+        """The port, any free one, on which `serve` answers from now on."""
+        server = self.run(asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls))
         self._servers.append(server)
         taken: int = server.sockets[0].getsockname()[1]
         return taken
@@ -104,7 +103,7 @@ class Stage:
     secure_url: str
     certificate: Path
     page_port: int
-    pages: dict[str, str] = field(default_factory=dict)
+    pages: dict[str, str]
 
     @property
     def base_url(self) -> str:
@@ -121,14 +120,6 @@ class Stage:
     def told_upstream(self) -> list[Event]:
         """What the upstream was told, oldest first."""
         return [json.loads(text) for text in self.voice.received]
-
-
-def free_port() -> int:
-    """A port on which nothing listens yet."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 async def _pour(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
@@ -173,7 +164,8 @@ def _start(folder: Path, aimock: Aimock) -> Stage:
     background = Background()
     voice = WsUpstream()
     background.run(_upstream(voice))
-    page_port = free_port()
+    pages: dict[str, str] = {}
+    page_port = background.serve(_site(pages))
     conf = CONF.format(
         port=voice.port,
         upstream_key=UPSTREAM_KEY,
@@ -186,9 +178,7 @@ def _start(folder: Path, aimock: Aimock) -> Stage:
     server_tls, _ = tls_of_site_test(folder)
     tunnel = _tunnel(int(gateway.url.rpartition(":")[2]))
     secure_url = f"https://site.test:{background.serve(tunnel, tls=server_tls)}/v1"
-    stage = Stage(gateway, background, voice, secure_url, folder / "site.pem", page_port)
-    background.serve(_site(stage.pages), page_port)
-    return stage
+    return Stage(gateway, background, voice, secure_url, folder / "site.pem", page_port, pages)
 
 
 def _stop(stage: Stage) -> None:
