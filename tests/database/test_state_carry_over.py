@@ -48,6 +48,7 @@ async def read(address: str, data_dir: Path, account: str) -> dict[str, Any]:
     return values
 
 
+@pytest.mark.qa
 def test_kept_values_move_to_the_database(target: Database, migrated_postgres: str, tmp_path: Path) -> None:
     assert not state_carry_over.has_state(tmp_path)
     fill(tmp_path)

@@ -65,6 +65,7 @@ async def talk(site: Site, model: str = "voice", key: str = ROOT) -> tuple[str, 
     return str(socket.headers["X-Gate-Tape"]), types
 
 
+@pytest.mark.qa
 def test_a_session_is_recorded_and_its_replay_is_equal(site: Site, tmp_path: Path) -> None:
     identity, types = asyncio.run(talk(site))
     path = site.wait_for_tape(identity)

@@ -31,6 +31,7 @@ DONE = answer(show("completed", 100), path="/chat/v1/videos/video_of_the_vendor_
 CONTENT = answer(MP4, headers={"content-type": "video/mp4"}, path="/chat/v1/videos/video_of_the_vendor_1/content")
 
 
+@pytest.mark.qa
 def test_a_video_is_recorded_until_its_task_has_ended_and_its_replay_is_equal(
     site: Site, upstream: Upstream, tmp_path: Path
 ) -> None:
