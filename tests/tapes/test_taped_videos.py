@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.gateway import run_command
 from tests.support.upstream import Answer, Upstream, answer
 from tests.tapes.conftest import UPSTREAM_KEY, Site, read_lines
