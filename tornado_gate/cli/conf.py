@@ -68,6 +68,8 @@ def push(
     FILE, which `conf show` writes; without this line it is the version whose difference is shown.
     """
     where = _get_database(conf_file)
+    if file.exists() and not file.is_file():  # a device or a pipe may have no end
+        exit_with_message(f"{file} is not a file; name the file with the configuration")
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -67,6 +67,10 @@ def import_keys(conf_file: Path | None, data_dir: Path | None, source: Path, org
 def _read(source: Path) -> tuple[Mapping[str, Mapping[str, Any]], list[dict[str, Any]]]:
     """Return the teams by name, and the fields of the keys that have not expired. Exits with a message for a faulty file."""
     try:
+        if source.exists() and not source.is_file():  # a device or a pipe may have no end
+            exit_with_message(
+                f"{source} is not a file; name the file that `tornado-gate import --keys FILE` has written"
+            )
         if source.stat().st_size > MAX_BYTES:
             exit_with_message(f"{source} is larger than {MAX_BYTES >> 20} MiB; divide it")
         value = json.loads(source.read_text(encoding="utf-8"))

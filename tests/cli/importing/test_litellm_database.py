@@ -200,3 +200,9 @@ def test_a_faulty_file_of_keys_is_refused_with_its_place_and_adds_nothing(tmp_pa
     file.write_text(json.dumps({"keys": keys}), encoding="utf-8")
     assert run("keys", "import", file, "--data-dir", tmp_path / "var").exit_code == 1
     assert "good" not in run("keys", "list", "--data-dir", tmp_path / "var").output
+
+
+def test_a_device_without_an_end_is_no_file_of_keys(tmp_path: Path) -> None:
+    result = run("keys", "import", "/dev/zero", "--data-dir", tmp_path / "var")
+    assert result.exit_code == 1
+    assert "is not a file" in result.output
