@@ -176,6 +176,7 @@ def test_another_host_needs_the_key_again(console: Console, vendor: Upstream) ->
     fill_form(page, vendor, "moved")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("link", name="All providers").click()
+    page.get_by_label("Actions for moved").click()
     page.get_by_role("link", name="Test or change moved").click()
     page.get_by_label("Base URL").fill(vendor.url.replace("127.0.0.1", "localhost") + "/v1")
     console.faults.expect("400")

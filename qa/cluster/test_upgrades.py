@@ -53,6 +53,7 @@ def replace_node(cluster: Cluster, name: str) -> None:
     cluster.start(name, drain=DRAIN_SECONDS)
 
 
+@pytest.mark.history
 @pytest.mark.parametrize("steps", [1, 2])
 def test_an_upgrade_under_load_fails_no_request_and_loses_nothing(
     cluster: Cluster, old_database: str, upstream: Upstream, tmp_path: Path, steps: int
