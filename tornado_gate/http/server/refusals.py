@@ -1,4 +1,4 @@
-"""Responses of the front itself, to requests and connections that the application does not get: 400, 408, 413, 417, 431, 501, 503.
+"""Responses of the front itself, to what the application does not get: 400, 408, 413, 417, 431, 501, 503.
 
 `Refusals` is the interface that a front needs; `server.front_refusals` implements it with counts and logs.
 """

@@ -5,7 +5,7 @@ request, and an end for clients that do not read. Differences to `front`:
 
 - A WebSocket is counted until its handshake. After it, the limits of sessions apply.
 - The kernel closes the connection of a client that does not read (TCP_USER_TIMEOUT, Linux only), so it is not counted.
-- A method that HTTP does not have gets the same 501. Malformed requests get Tornado's response, a status line without a body, and Tornado accepts more of them (table in `head`).
+- Malformed requests get Tornado's response, a status line without a body, and Tornado accepts more of them (table in `head`).
 """
 
 from __future__ import annotations
