@@ -23,7 +23,7 @@ _PLACELESS: Final = frozenset(
         *("health_check", "concurrency", *NETWORK_KEYS),
     }
 )
-"""Members of a provider entry that do not choose the address. The others, without `base_url` and `plugin`, are its plugin's settings."""
+"""Members of a provider entry that do not choose its address: `base_url`, `plugin` and the settings of the plugin do."""
 _KEY_MEMBERS: Final = ("api_key", "api_keys", "headers")
 
 

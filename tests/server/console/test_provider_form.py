@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tornado_gate.config.model import Config, ServerConfig
+from tests.support.gates import make_config
 from tornado_gate.config.secret_store import SecretStore
 from tornado_gate.server.console.provider_form import find_draft_secret
 
 
-def test_only_a_secret_that_no_conf_has_named_is_the_key_of_a_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_secret_that_no_conf_has_named_is_the_key_of_a_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("GATE_SECRET_KEY", raising=False)
-    config = Config(server=ServerConfig(data_dir=tmp_path))
+    config = make_config(tmp_path)
     clock = count(1.0)
     store = SecretStore(tmp_path, {}, clock=lambda: next(clock))
     store.write("draft", "key-of-a-form", is_draft=True)
