@@ -21,11 +21,13 @@ from tornado_gate.accounts.audit import list_events
 from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import ConsoleConfig, ProviderConfig
+from tornado_gate.config.stored import StoredConf
 from tornado_gate.database import tables
 from tornado_gate.server import configuration_changes
 from tornado_gate.server.console import admin_pages, plugin_pages, words
 from tornado_gate.server.console.audit_words import describe_detail
 from tornado_gate.types import Target
+from tornado_gate.types.value import replace
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +120,26 @@ def test_a_rejected_configuration_is_on_every_page_of_an_administrator_only(cons
     finally:
         state.apply()
     assert "it has 2 faults" not in console.get("/console/")
+
+
+def test_a_rejected_version_of_the_database_says_how_to_push_another(
+    console: AdminConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no file that somebody could correct."""
+    gate, state = console.services.gate, console.services.configuration
+    stored = StoredConf.make("postgresql://gate.example/gate", 12)
+    monkeypatch.setattr(gate, "snapshot", replace(gate.snapshot, config=replace(gate.snapshot.config, path=stored)))
+    state.reject([f"{StoredConf.make('', 13)}:9: models: the variable A_KEY is not set on this machine"])
+    try:
+        page = read_texts(console.get("/console/users"))
+        assert "The newest version of the configuration is not used since" in page
+        assert "configuration version 13:9: models: the variable A_KEY is not set on this machine" in page
+        assert "Push a corrected version:" in page
+        assert "tornado-gate conf push FILE" in page
+        assert "the file" not in page
+        assert "configuration version 13" not in console.get("/console/", "member")
+    finally:
+        state.apply()
 
 
 # Plugins
