@@ -36,10 +36,12 @@ def write_change(
     name: str,
     make_steps: Callable[[Mapping[str, Any]], Sequence[Step]],
     entry: Mapping[str, Any],
+    approve: Callable[[Review], None] | None = None,
 ) -> None:
     """Apply a change and print its diff. Exits on failure.
 
-    `make_steps` gets the entry with references in place of its secrets, which are stored first.
+    `make_steps` gets the entry with references in place of its secrets, which are stored first. `approve` gets the checked
+    change, and raises GateError to refuse it.
     """
     from tornado_gate.server.configuration_changes import forget_keys, store_secrets
     from tornado_gate.server.process.conf_change import ChangeRefused, apply_change
@@ -48,14 +50,17 @@ def write_change(
     try:
         members, references = store_secrets(config, name, entry)
         author, message = make_actor().name, f"{action} {name}"
-        review = apply_change(config, make_steps(members), None, author=author, message=message)
+        review = apply_change(config, make_steps(members), None, author=author, message=message, approve=approve)
     except (ChangeRefused, GateError) as error:
         forget_keys(config, references)
         if isinstance(error, GateError):
             exit_with_message(error.message)
         _exit_refused(error)
+    if not review.diff:
+        click.echo("The file has this already.", err=True)
+        return
     _record(config, action, name, review)
-    click.echo(review.diff or "The file has this already.")
+    click.echo(review.diff)
     for note in review.notes:
         click.echo(f"note: {note}", err=True)
     click.echo(f"{review.file} is changed. A running gateway uses it within seconds.", err=True)

@@ -181,7 +181,7 @@ class EntryChange(Value, frozen=True, kw_only=True):
         return frozenset()
 
     def edit_text(self, text: str) -> str:
-        entry = _get_entry(text, self.section, self.name)
+        entry = get_entry(text, self.section, self.name)
         edits = [each for each in self._make_edits() if not each.removes or each.path[-1] in entry]
         return apply_edits(text, sorted(edits, key=lambda each: each.removes))
 
@@ -206,7 +206,7 @@ class EntryRemoval(Value, frozen=True, kw_only=True):
         return frozenset()
 
     def edit_text(self, text: str) -> str:
-        _get_entry(text, self.section, self.name)
+        get_entry(text, self.section, self.name)
         values = read_text(text)
         find_users = find_users_of_provider if self.section == "providers" else find_users_of_model
         users = list(dict.fromkeys(find_users(values, self.name)))
@@ -271,7 +271,7 @@ def _get_section(values: Mapping[str, Any], section: str) -> Mapping[str, Any]:
     return entries if isinstance(entries, Mapping) else {}
 
 
-def _get_entry(text: str, section: Section, name: str) -> Mapping[str, Any]:
+def get_entry(text: str, section: Section, name: str) -> Mapping[str, Any]:
     """Return an entry; {} if it has no members. Raises NotFound."""
     entries = _get_section(read_text(text), section)
     if name not in entries:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -27,7 +27,7 @@ from tornado_gate.server.configuration_changes import (
     store_secrets,
 )
 from tornado_gate.server.plugin_settings import store_setting_secrets
-from tornado_gate.server.process.conf_change import find_obstacle
+from tornado_gate.server.process.conf_change import Review, find_obstacle
 from tornado_gate.types.value import Value
 
 _TAG = "admin: models and providers"
@@ -96,8 +96,14 @@ async def create_provider(request: AdminRequest) -> ChangedEntry:
 
 async def change_provider(request: AdminRequest) -> ChangedEntry:
     _, members, version = _split_body(request.body)
-    require_keys_again(request.services.gate.snapshot, request.id, members)
-    return await _write_with_key(request, "provider.change", request.id, members, version, _change_provider)
+    snapshot = request.services.gate.snapshot
+    await request.run(require_keys_again, snapshot, snapshot.config, request.id, members)
+
+    def approve(review: Review) -> None:
+        require_keys_again(snapshot, snapshot.config, request.id, members, after=review.snapshot)
+
+    name = request.id
+    return await _write_with_key(request, "provider.change", name, members, version, _change_provider, approve)
 
 
 def _add_provider(name: str, entry: Mapping[str, Any]) -> Step:
@@ -109,13 +115,19 @@ def _change_provider(name: str, members: Mapping[str, Any]) -> Step:
 
 
 async def _write_with_key(
-    request: AdminRequest, action: str, name: str, members: dict[str, Any], version: str | None, make_step: Any
+    request: AdminRequest,
+    action: str,
+    name: str,
+    members: dict[str, Any],
+    version: str | None,
+    make_step: Any,
+    approve: Callable[[Review], None] | None = None,
 ) -> ChangedEntry:
     """Make a change of a provider entry. Its secrets go to the store first, and are deleted if the change is refused."""
     config = request.services.gate.snapshot.config
     members, references = await request.run(store_secrets, config, name, members)
     try:
-        return await _write(request, action, name, [make_step(name, members)], version)
+        return await _write(request, action, name, [make_step(name, members)], version, approve)
     except GateError:
         await request.run(forget_keys, config, references)
         raise
@@ -173,9 +185,16 @@ async def _remove(request: AdminRequest, action: str, section: Section, name: st
     return Deleted(id=name)
 
 
-async def _write(request: AdminRequest, action: str, name: str, steps: list[Step], version: str | None) -> ChangedEntry:
+async def _write(
+    request: AdminRequest,
+    action: str,
+    name: str,
+    steps: list[Step],
+    version: str | None,
+    approve: Callable[[Review], None] | None = None,
+) -> ChangedEntry:
     done: AppliedChange = await change_configuration(
-        request.services, request.actor, action, name, steps, version=version
+        request.services, request.actor, action, name, steps, version=version, approve=approve
     )
     return ChangedEntry(
         name=name, version=done.version, applied=done.applied, diff=done.diff, notes=(*done.rejected, *done.notes)
