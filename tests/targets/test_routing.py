@@ -18,11 +18,13 @@ MODELS = Route("GET", "/v1/models", "models", model="none")
 MODEL = Route("GET", "/v1/models/{model}", "models", model="none")
 GENERATE = Route("POST", "/v1beta/models/{model}:generate", "chat", model="path")
 GENERATE_TOO = Route("POST", "/v1/models/{model}:generate", "chat", model="path")
+VIDEO = Route("DELETE", "/v1/videos/{task_id}", "videos", model="none")
+CONTENT = Route("GET", "/v1/videos/{task_id}/content", "videos", model="none")
 OTHER_MODELS = Route("GET", "/v1/models", "models", model="none", claims=lambda headers, _query: "x-other" in headers)
 
 TABLE = RouteTable(
     [
-        *(ServedRoute("o", route) for route in (CHAT, MODELS, MODEL)),
+        *(ServedRoute("o", route) for route in (CHAT, MODELS, MODEL, VIDEO, CONTENT)),
         ServedRoute("g", GENERATE),
         ServedRoute("g", GENERATE_TOO),
         ServedRoute("a", OTHER_MODELS),
@@ -46,6 +48,7 @@ def match(method: str, path: str, headers: dict[str, str] | None = None) -> tupl
         ("POST", "/v1beta/models/a/b:c:generate", GENERATE, {"model": "a/b:c"}),
         ("POST", "/v1/models/a/b:c:generate", GENERATE_TOO, {"model": "a/b:c"}),
         ("GET", "/v1/models/llama3:8b", MODEL, {"model": "llama3:8b"}),
+        ("GET", "/v1/videos/a/content", CONTENT, {"task_id": "a"}),
     ],
 )
 def test_a_path_finds_its_route(method: str, path: str, route: Route, arguments: dict[str, str]) -> None:
@@ -74,6 +77,12 @@ def test_a_verb_of_a_path_is_no_part_of_a_models_name_for_other_methods(method: 
     with pytest.raises(MethodNotAllowed) as caught:
         match(method, path)
     assert caught.value.headers == {"Allow": "POST"}
+
+
+def test_a_path_below_an_object_has_only_its_own_methods() -> None:
+    with pytest.raises(MethodNotAllowed) as caught:
+        match("DELETE", "/v1/videos/a/content")
+    assert caught.value.headers == {"Allow": "GET, HEAD"}
 
 
 def test_head_is_served_wherever_get_is() -> None:

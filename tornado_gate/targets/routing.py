@@ -47,7 +47,7 @@ class RouteTable:
         self._exclusive: dict[tuple[str, str], MatchedRoute] = {}
         for entry in served:
             self._add(entry)
-        self._reserve_verbs()
+        self._reserve_endings()
 
     def _add(self, served: ServedRoute) -> None:
         route = served.route
@@ -63,12 +63,15 @@ class RouteTable:
         rivals.append(served)
         rivals.sort(key=lambda rival: rival.route.claims is None)
 
-    def _reserve_verbs(self) -> None:
-        """Let no path parameter end with a known verb: `GET /v1/models/x:generate` is a 405, and not a model of that name."""
+    def _reserve_endings(self) -> None:
+        """Let no path parameter end with the end of another route: `GET /v1/models/x:generate` is a 405, and not a model of that
+        name; `DELETE /v1/videos/x/content` too.
+        """
         for alike in self._patterns.values():
             for path, (_, methods) in alike.items():
-                if verbs := [other.removeprefix(path) for other in alike if other.startswith(f"{path}:")]:
-                    alike[path] = _compile_pattern(path, reserved=verbs), methods
+                endings = [other.removeprefix(path) for other in alike if other.startswith((f"{path}:", f"{path}/"))]
+                if reserved := [ending for ending in endings if "{" not in ending]:
+                    alike[path] = _compile_pattern(path, reserved), methods
 
     def find_exclusive(self, method: str, path: str) -> MatchedRoute | None:
         """Return the route for a method and an exact path if only one format serves it, so that headers need not be read; else
@@ -173,14 +176,15 @@ def _unknown_route_error(path: str) -> NotFound:
 def _compile_pattern(path: str, reserved: Iterable[str] = ()) -> re.Pattern[str]:
     """Return the pattern of a path such as ``/v1/models/{model}``.
 
-    The last parameter may contain slashes, like model names. A path that ends with a text of `reserved` does not match.
+    The last parameter may contain slashes, like model names. It does not match if it ends with a text of `reserved`.
     """
     names = _SEGMENT.findall(path)
     pieces = _SEGMENT.split(path)
     text = re.escape(pieces[0])
+    barred = "".join(rf"(?!.+{re.escape(ending)}\Z)" for ending in reserved)
     for name, literal in zip(pieces[1::2], pieces[2::2], strict=True):
-        text += f"(?P<{name}>{'.+' if name == names[-1] else '[^/]+'})" + re.escape(literal)
-    return re.compile(text + "".join(f"(?<!{re.escape(verb)})" for verb in reserved))
+        text += f"(?P<{name}>{barred + '.+' if name == names[-1] else '[^/]+'})" + re.escape(literal)
+    return re.compile(text)
 
 
 def _find_rest(prefix: str, suffix: str, name: str) -> str:
