@@ -92,6 +92,7 @@ class DirectAttempt:
     _is_streamed = False
     _slot: int | None = None
     load: MeasuredAttempt | None = None
+    first_call: Call | None = None  # that of a `GuardedAttempt`
     needs = NO_NEEDS
     others: Others | None = None
     """The targets to try if the attempt fails."""

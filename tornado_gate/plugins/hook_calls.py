@@ -35,7 +35,7 @@ from tornado_gate.types import (
 from tornado_gate.types.field_checks import find_wrong_field
 
 
-def _make_direct_call(caller: pluggy.HookCaller) -> Callable[..., Any]:
+def make_direct_call(caller: pluggy.HookCaller) -> Callable[..., Any]:
     """Return a function that calls a hook without pluggy if it has no wrapper: a request makes about seven hook calls."""
     implementations = caller.get_hookimpls()
     if not implementations or any(
@@ -115,7 +115,7 @@ class Lane:
         defaults = [("tornado_gate", _DefaultProviderHooks())] if project == PROVIDER_PROJECT else []
         manager = make_manager(project, spec, [*defaults, (plugin.name, plugin.implementation), *others])
         self.hooks = {
-            hook: _make_direct_call(getattr(manager.hook, hook)) for hook in vars(spec) if not hook.startswith("_")
+            hook: make_direct_call(getattr(manager.hook, hook)) for hook in vars(spec) if not hook.startswith("_")
         }
         release_manager(manager)
 
