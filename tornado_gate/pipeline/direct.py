@@ -301,7 +301,7 @@ class DirectAttempt:
             if self.pump is None or not self.pump.begun:
                 note_begun(self._gate.health, answer.call, self.load, self.needs)
             return answer
-        return await pipeline.answer_elsewhere(self._gate, self.call, self._wire, self.plan.wire_format, others)
+        return await pipeline.answer_elsewhere(self._gate, self.call, self._wire, others)
 
     async def _read_on(self, pump: StreamPump) -> PreparedAnswer:
         """Continue a stream that its pump has left."""

@@ -74,7 +74,8 @@ class GuardedAttempt:
 
     def finish(self) -> Reply | None:
         """Return the reviewed reply if the response is complete or has a `pump`. Return None if `run` must continue."""
-        attempt = self._begun
+        attempt = self._attempt
+        assert attempt is not None
         reply = attempt.finish()
         if reply is None or self.pump is not None:
             return reply
@@ -89,7 +90,8 @@ class GuardedAttempt:
             self._failure = error
             return None
         self._review.report_losses(attempt.call)
-        return work.result
+        reviewed: Reply = work.result
+        return reviewed
 
     async def run(self) -> PreparedAnswer | MediaFile:
         """Continue the attempt in a task. Raises the errors of `answer_with_review`."""

@@ -293,10 +293,12 @@ def _make_target_plan(
     has_choice: bool,
 ) -> Plan | None:
     """Return the plan of requests at one target. With a choice, a signature in a body selects the target that issued it."""
-    route, lane, wire_format = served.route, provider.lane, snapshot.formats[served.format]
+    operation = target.first_supported_operation(operations)
+    call = question.replace(target=target, operation=operation)
+    route, wire_format = served.route, snapshot.formats[served.format].narrow(call)
+    lane = provider.lane.narrow(call) if provider.lane is not None else None
     if lane is None or not lane.leaves_sending_to_core(provider.capabilities):
         return None
-    operation = target.first_supported_operation(operations)
     used, timeouts = provider.capabilities, target.timeouts
     marks = route.signature_marks if used.signatures or has_choice else ()
     inputs_at_once = used.inputs_at_once if operation == "embeddings" else None
