@@ -101,9 +101,10 @@ def test_providers_never_show_their_key(console: AdminConsole) -> None:
     console.add_request("of-provider")
     page = console.get("/console/providers")
     assert "API key set<" in page
-    assert "1 request, 1 error (100.0 %)" in page
+    assert "1 request, 1 error (100.0%)" in page
     assert "sk-secret" not in page
     assert "provider</" not in page.partition("API key set")[2][:60]
+    assert 'href="/console/usage?provider=local"' in page
 
 
 def test_a_rejected_configuration_is_on_every_page_of_an_administrator_only(console: AdminConsole) -> None:

@@ -25,7 +25,7 @@ from tornado_gate.ledger.rows import DAY
 from tornado_gate.ledger.spending import find_period
 from tornado_gate.ledger.spool import FOLDER, measure_spool
 from tornado_gate.ledger.writing import write_rows
-from tornado_gate.server.console.overview import read_figures
+from tornado_gate.server.console.overview import format_change, read_figures
 from tornado_gate.server.services import Services
 from tornado_gate.types import Budget, Target
 
@@ -60,6 +60,16 @@ async def test_figures_compare_the_same_hours(services: Services) -> None:
     assert figures["Tokens"].value == "45"
     assert (figures["First token, median"].value, figures["First token, median"].before) == ("200 ms", "100 ms")
     assert read_figures(services.database, "u", noon)[0].value == "1"
+
+
+def test_a_change_that_rounds_to_nothing_has_no_direction() -> None:
+    assert [format_change(part) for part in (0.004, -0.004, 0.12, -0.031, 12)] == [
+        "±0%",
+        "±0%",
+        "+12%",
+        "−3%",
+        "+1,200%",
+    ]
 
 
 async def test_home_shows_a_member_own_figures_and_an_administrator_all(visit: Visit, services: Services) -> None:
@@ -187,5 +197,8 @@ async def test_home_shows_the_faults_of_targets_that_alerts_report(
     for _ in range(5):
         circuit.record_failure("acc", health.circuits.clock(), services.gate.snapshot.config.circuits, code)
 
-    assert text in (await ada.get("/console/")).text
+    for path in ("/console/", "/console/alerts"):
+        page = await ada.get(path)
+        assert text in page.text, path
+        assert 'href="/console/providers#provider-vendor"' in page.html, path
     assert [alert.kind for alert in (*find_open_circuits(health), *find_refused_keys(health))] == [kind]
