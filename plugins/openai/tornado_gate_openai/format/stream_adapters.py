@@ -43,7 +43,7 @@ class ChatAdapter(OpenAIAdapter):
             frames.rfind(b"[DONE]") < 0
             and frames.rfind(b'"error"') < 0
             and _REASON_PATTERN.search(frames) is None
-            and _USAGE_PATTERN.search(frames) is None
+            and (frames.rfind(b'"usage"') < 0 or _USAGE_PATTERN.search(frames) is None)
         )
 
     def parse_error(self, body: Any) -> GateError | None:
