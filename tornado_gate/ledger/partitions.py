@@ -27,7 +27,7 @@ LOCK_MILLISECONDS: Final = 200
 """The time for a lock on the table or on OTHER_ROWS. Writers of rows may wait as long; they have 450 ms."""
 MOVE_MILLISECONDS: Final = 20_000
 """The time for one statement that moves rows to the partition of their month. Writers use their spool meanwhile."""
-_CHANGE_LOCK: Final = 7_238_411_907
+_CHANGE_LOCK: Final = 7_238_411_908
 """The number of the advisory lock of changes: any constant that no other program uses in the same database."""
 _LIST: Final = text(
     "SELECT relname, pg_get_expr(relpartbound, pg_class.oid) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid "
