@@ -15,6 +15,8 @@ from tornado_gate.config.tapes import TapesConfig
 from tornado_gate.tapes.recorder import Recorder
 from tornado_gate.tapes.store import TapeStore, make_tape_id
 from tornado_gate.tapes.tape import Exchange, Tape, TapeError, TapeRequest, parse_tape
+from tornado_gate.tapes.tapes import Tapes
+from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.testing.scripted_upstream import Fault, Pause
 from tornado_gate.testing.tape_replay import play_exchange
 from tornado_gate.testing.tape_values import read_body, replace_made_values
@@ -41,6 +43,19 @@ def test_tapes_expire_and_the_oldest_leave_beyond_the_bytes(tmp_path: Path) -> N
     assert not store.delete(ids[1])
     assert store.delete(ids[2])
     assert [tape.id for tape in store.list_tapes()] == [ids[3]]
+
+
+@pytest.mark.gen_test
+async def test_a_request_that_ends_after_the_process_has_closed_its_tapes_has_none(tmp_path: Path) -> None:
+    metrics, rules = Metrics().tapes, TapesConfig()
+    tapes = Tapes(tmp_path, metrics)
+    kept, late = (tapes.begin(rules, {"model": "m"}, time.monotonic()) for _ in range(2))
+    assert kept is not None
+    assert late is not None
+    tapes.end(kept, rules, is_withheld=False, status=200)
+    await tapes.close()
+    tapes.end(late, rules, is_withheld=False, status=503)
+    assert [tape.id for tape in tapes.store.list_tapes()] == [kept.id]
 
 
 def test_ids_that_are_paths_find_nothing(tmp_path: Path) -> None:

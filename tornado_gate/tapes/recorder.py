@@ -6,6 +6,7 @@ The lines stay in memory until the request has ended, because only then it is kn
 from __future__ import annotations
 
 import base64
+import json
 import time
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -66,7 +67,7 @@ class Recorder:
 
     def note(self, kind: str, **members: Any) -> None:
         """Add a line without data."""
-        self._add(Line({"kind": kind, "at": self.read_clock(), **members}), len(orjson.dumps(members, default=str)))
+        self._add(Line({"kind": kind, "at": self.read_clock(), **members}), len(_dump(members)))
 
     @property
     def room(self) -> int:
@@ -94,7 +95,7 @@ class Recorder:
         if self.has_request:
             return
         self.has_request = True
-        query = {name: MASK if is_secret_name(name) else value for name, value in wire.query.items()}
+        query = {name: MASK if _is_secret(name, value) else value for name, value in wire.query.items()}
         members: dict[str, Any] = {"method": wire.route.method, "path": wire.path, "query": urlencode(query)}
         headers, data, size = redact_headers(wire.headers, None), wire.raw, None
         if form is not None:
@@ -137,7 +138,15 @@ def render_line(line: Line) -> bytes:
             content = {"text": data.decode("utf-8")}
         except UnicodeDecodeError:
             content = {"base64": base64.b64encode(data).decode("ascii")}
-    return orjson.dumps({**line.members, **content}, default=str, option=orjson.OPT_APPEND_NEWLINE)
+    return _dump({**line.members, **content}) + b"\n"
+
+
+def _dump(members: Mapping[str, Any]) -> bytes:
+    """Return members as JSON. A header that is not UTF-8 has question marks in place of the other bytes."""
+    try:
+        return orjson.dumps(members, default=str)
+    except TypeError:
+        return json.dumps(members, default=str, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _hide_answer(line: Line) -> Line:
@@ -165,11 +174,11 @@ def _join_secrets(lines: list[Line]) -> list[Line]:
 def redact_headers(headers: Mapping[str, str], mask: SecretMask | None) -> dict[str, str]:
     """Return the headers of a request. Values that are secret, or may be, become ``***``."""
     shown = headers if mask is None else mask.mask_headers(headers)
-    return {name: MASK if _is_secret_header(name, value) else value for name, value in shown.items()}
+    return {name: MASK if _is_secret(name, value) else value for name, value in shown.items()}
 
 
-def _is_secret_header(name: str, value: str) -> bool:
-    """Return whether a header may be a secret. The boundary of a form looks like one."""
+def _is_secret(name: str, value: str) -> bool:
+    """Return whether a header or a parameter may be a secret. The boundary of a form looks like one."""
     return is_secret_name(name) or (is_secret_value(value) and name.lower() != "content-type")
 
 
