@@ -133,6 +133,16 @@ def test_a_chart_shows_today_on_a_phone(console: Console, used: Page) -> None:
     check_accessibility(used)
 
 
+def test_hours_of_a_chart_are_in_the_browsers_zone(console: Console, used: Page) -> None:
+    page = console.open_as_first("/console/usage?range=24h", timezone_id="Asia/Kolkata")
+    label = page.locator(".chart-times text").first
+    bar = page.locator("svg.chart rect > title").first
+    assert label.text_content()[2:] == bar.text_content()[2:5] == ":30"  # type: ignore[index]
+    page.get_by_role("button", name="Times in UTC").click()
+    expect(label).to_have_text(re.compile(r"^\d\d:00$"))
+    assert bar.text_content()[2:6] == ":00:"  # type: ignore[index]
+
+
 def test_a_model_has_one_colour_on_all_charts(console: Console, used: Page) -> None:
     seen = set()
     for address in ("range=24h&metric=cost", "range=7d&metric=requests", "range=7d&model=slow-chat"):

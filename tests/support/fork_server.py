@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
@@ -221,6 +222,8 @@ def _import_modules() -> None:
     host.load_deferred_modules()
     assert "prometheus_client" not in sys.modules
     assert len(os.listdir("/proc/self/task")) == 1, "a thread would not be in the forks"
+    gc.collect()
+    gc.freeze()  # otherwise the collector visits, and so copies, all objects in each fork: 0.35 s of CPU time at its end
 
 
 def main() -> None:

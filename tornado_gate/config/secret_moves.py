@@ -33,7 +33,7 @@ def check_secrets(
 
     `new_secrets` are references to secrets that were stored for this change. Raises RequestError.
     """
-    known = frozenset((*new_secrets, *(text for text in _list_texts(before) if _REFERENCE.search(text))))
+    known = frozenset(new_secrets) | list_references(before)
     kept = () if section == "models" else tuple(_list_kept(section, before, after, frozenset(new_secrets)))
     if kept and _has_moved(section, before, after):
         message = (
@@ -48,6 +48,11 @@ def check_secrets(
                 "Send the value itself: a secret goes to the encrypted store. Write $${ for the text ${."
             )
             raise RequestError(message, code="invalid_configuration", status=400)
+
+
+def list_references(value: Any) -> frozenset[str]:
+    """Return the texts of a value, such as the members of an entry, that refer to a secret, a variable or a file."""
+    return frozenset(text for text in _list_texts(value) if _REFERENCE.search(text))
 
 
 def read_origin(address: str) -> str:

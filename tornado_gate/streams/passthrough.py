@@ -130,8 +130,12 @@ class StreamAdapter(ABC):
     def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
         """Return the frames that end a stream interrupted by `error`, or, with None, a complete stream without an end frame."""
 
+    def shorten_body(self, raw: bytes) -> bytes:
+        """Return a whole body without long values that need no check, for `parse_body`. Called in the event loop."""
+        return raw
+
     def parse_body(self, raw: bytes) -> Any:
-        """Parse a whole body as JSON; long values may be omitted. A long body is parsed in a thread. Raises JSONDecodeError."""
+        """Parse the result of `shorten_body` as JSON; a long one in a thread. Raises JSONDecodeError."""
         return load_json(raw)
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
@@ -184,7 +188,8 @@ def forward_body(
     """Return the chunks of a whole body. For a `BufferedBody`, return a `BufferedBody`, and raise an error immediately."""
     chunks = incoming.chunks
     if isinstance(chunks, BufferedBody):
-        return BufferedBody(_read_body(call, adapter, request, chunks.data))
+        raw = chunks.data
+        return BufferedBody(_read_body(call, adapter, request, raw, adapter.shorten_body(raw)))
     return _forward_body(call, adapter, request, incoming)
 
 
@@ -192,15 +197,17 @@ async def _forward_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     raw = await incoming.read()
-    if len(raw) > WHOLE_BYTES:
-        yield await incoming.run(_read_body, call, adapter, request, raw)
+    text = adapter.shorten_body(raw)
+    if len(text) > WHOLE_BYTES:
+        yield await incoming.run(_read_body, call, adapter, request, raw, text)
     else:
-        yield _read_body(call, adapter, request, raw)
+        yield _read_body(call, adapter, request, raw, text)
 
 
-def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw: bytes) -> bytes:
+def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw: bytes, text: bytes) -> bytes:
+    """Return the caller's bytes for the body `raw`, of which `text` is what `parse_body` needs."""
     try:
-        body = adapter.parse_body(raw)
+        body = adapter.parse_body(text)
     except orjson.JSONDecodeError as error:
         raise invalid_json_error(call.target.provider) from error
     sent = adapter.read_body(call, request, raw, body)

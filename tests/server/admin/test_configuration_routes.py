@@ -163,6 +163,10 @@ def test_a_stored_key_is_not_sent_to_another_host(gateway: Gateway, vendor: Upst
         assert (status, refused["error"]["code"]) == (400, "provider_key_required"), body
         assert "api_key" in refused["error"]["message"]
     assert send(gateway, "PATCH", path, {"base_url": vendor.url + "/other/v1"})[0] == 200, "the host is the same"
+    assert send(gateway, "PATCH", path, {"on": False})[0] == 200
+    status, refused = send(gateway, "PATCH", path, {"base_url": other, "on": True})
+    assert (status, refused["error"]["code"]) == (400, "provider_key_required"), "an entry that is off"
+    assert send(gateway, "PATCH", path, {"on": True})[0] == 200
     assert send(gateway, "PATCH", path, {"base_url": other, "api_key": "sk-another-key-0123456789"})[0] == 200
 
 

@@ -93,21 +93,22 @@ def make_entry(config: Config, offer: OfferedVendor, base_url: str, reference: s
 
 def check_fields(form: Form, offer: OfferedVendor | None, *, has_key: bool, config: Config) -> None:
     """Note what is missing, beside the fields."""
+    name = form.values["name"]
     if offer is None:
         form.errors["vendor"] = translate("Choose a vendor.")
-        return
-    name = form.values["name"]
-    if not name:
+    if offer is not None and not name:
         form.errors["name"] = translate("Give the provider a name.")
     elif name in config.providers:
         form.errors["name"] = translate("conf has a provider entry '{name}' already. Choose another name.").format(
             name=name
         )
-    elif not PROVIDER_NAME.fullmatch(name):
+    elif name and not PROVIDER_NAME.fullmatch(name):
         form.errors["name"] = translate("A name has {rule}.").format(rule=PROVIDER_NAME_RULE)
-    if offer.vendor.needs_key and not form.values["base_url"] and not offer.vendor.base_url:
+    if offer is None or not offer.vendor.needs_key:
+        return
+    if not form.values["base_url"] and not offer.vendor.base_url:
         form.errors["base_url"] = translate("This vendor has a separate address for each customer. Copy yours.")
-    if offer.vendor.needs_key and not has_key:
+    if not has_key:
         form.errors["api_key"] = translate("Paste the key of your account at the vendor.")
 
 

@@ -58,13 +58,17 @@ class Mark(Value, frozen=True):
 
 
 class Chart(Value, frozen=True, kw_only=True):
-    """A drawing of `width` and `height`. `name` makes the ids of its parts unique on the page."""
+    """A drawing of `width` and `height`. `name` makes the ids of its parts unique on the page.
+
+    `day` is the UTC day of the first bar if bars are hours, which `console.js` then shows in the browser's zone; else "".
+    """
 
     name: str = "chart"
     width: int = WIDTH
     height: int = HEIGHT
     title: str
     summary: str
+    day: str = ""
     segments: tuple[Segment, ...] = ()
     curves: tuple[Curve, ...] = ()
     lines: tuple[Mark, ...]
@@ -128,6 +132,7 @@ def draw_chart(
     return Chart(
         title=title,
         summary=summary,
+        day=find_day(start, bar_seconds),
         segments=tuple(
             segment
             for index in range(count)
@@ -160,6 +165,7 @@ def draw_curves(
         name=name,
         title=title,
         summary=summary,
+        day=find_day(start, bar_seconds),
         curves=tuple(
             curve
             for pair in pairs
@@ -183,7 +189,7 @@ def _draw_parts(measured: Measurements, scale: _Scale, *, is_dashed: bool) -> li
                 x, y = points[0]
                 points = [(x - scale.step * 0.3, y), (x + scale.step * 0.3, y)]
             text = " ".join(f"{x:.1f},{y:g}" for x, y in points)
-            kind = translate("95 % are faster" if is_dashed else "median")
+            kind = translate("95% are faster" if is_dashed else "median")
             curves.append(Curve(text, colour, f"{name}, {kind}", is_dashed))
             points = []
     return curves
@@ -227,6 +233,11 @@ def format_bar(moment: float, bar_seconds: int) -> str:
     """Return the label of a bar: ``13:00`` or ``Nov 22``, in UTC."""
     time = datetime.fromtimestamp(moment, UTC)
     return time.strftime("%H:%M") if bar_seconds < 86400 else f"{time:%b} {time.day}"
+
+
+def find_day(moment: float, bar_seconds: int) -> str:
+    """Return the UTC day of the first bar, ``2026-11-28``; "" if bars are days."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d") if bar_seconds < 86400 else ""
 
 
 def format_milliseconds(value: float) -> str:

@@ -20,7 +20,8 @@ class KeptTurn(Value, frozen=True, kw_only=True):
     """A turn of the verbatim lane. The gateway keeps its input `items` and its output.
 
     They are added to the conversation with the id `conversation`, if there is one. `copies`: the response is copied, with the id
-    of the turn before it in `previous`; `last` is the name of the last member of the conversation before the turn.
+    of the turn before it in `previous` and those of more turns in `earlier`; `last` is the name of the last member of the
+    conversation before the turn.
     """
 
     items: tuple[Mapping[str, Any], ...]
@@ -28,6 +29,7 @@ class KeptTurn(Value, frozen=True, kw_only=True):
     last: str = ""
     copies: bool = False
     previous: str | None = None
+    earlier: tuple[str, ...] = ()
 
 
 class OpenAIForwardState(Value, frozen=True):
