@@ -19,12 +19,13 @@ MODEL = Route("GET", "/v1/models/{model}", "models", model="none")
 GENERATE = Route("POST", "/v1beta/models/{model}:generate", "chat", model="path")
 GENERATE_TOO = Route("POST", "/v1/models/{model}:generate", "chat", model="path")
 VIDEO = Route("DELETE", "/v1/videos/{task_id}", "videos", model="none")
+FRAME = Route("GET", "/v1/videos/{task_id}/frames/{frame}", "videos", model="none")
 CONTENT = Route("GET", "/v1/videos/{task_id}/content", "videos", model="none")
 OTHER_MODELS = Route("GET", "/v1/models", "models", model="none", claims=lambda headers, _query: "x-other" in headers)
 
 TABLE = RouteTable(
     [
-        *(ServedRoute("o", route) for route in (CHAT, MODELS, MODEL, VIDEO, CONTENT)),
+        *(ServedRoute("o", route) for route in (CHAT, MODELS, MODEL, VIDEO, CONTENT, FRAME)),
         ServedRoute("g", GENERATE),
         ServedRoute("g", GENERATE_TOO),
         ServedRoute("a", OTHER_MODELS),
@@ -49,6 +50,7 @@ def match(method: str, path: str, headers: dict[str, str] | None = None) -> tupl
         ("POST", "/v1/models/a/b:c:generate", GENERATE_TOO, {"model": "a/b:c"}),
         ("GET", "/v1/models/llama3:8b", MODEL, {"model": "llama3:8b"}),
         ("GET", "/v1/videos/a/content", CONTENT, {"task_id": "a"}),
+        ("GET", "/v1/videos/a/frames/1", FRAME, {"task_id": "a", "frame": "1"}),
     ],
 )
 def test_a_path_finds_its_route(method: str, path: str, route: Route, arguments: dict[str, str]) -> None:
@@ -79,9 +81,10 @@ def test_a_verb_of_a_path_is_no_part_of_a_models_name_for_other_methods(method: 
     assert caught.value.headers == {"Allow": "POST"}
 
 
-def test_a_path_below_an_object_has_only_its_own_methods() -> None:
+@pytest.mark.parametrize("path", ["/v1/videos/a/content", "/v1/videos/a/frames/1"])
+def test_a_path_below_an_object_has_only_its_own_methods(path: str) -> None:
     with pytest.raises(MethodNotAllowed) as caught:
-        match("DELETE", "/v1/videos/a/content")
+        match("DELETE", path)
     assert caught.value.headers == {"Allow": "GET, HEAD"}
 
 

@@ -69,8 +69,9 @@ class RouteTable:
         """
         for alike in self._patterns.values():
             for path, (_, methods) in alike.items():
-                endings = [other.removeprefix(path) for other in alike if other.startswith((f"{path}:", f"{path}/"))]
-                if reserved := [ending for ending in endings if "{" not in ending]:
+                if reserved := [
+                    other.removeprefix(path) for other in alike if other.startswith((f"{path}:", f"{path}/"))
+                ]:
                     alike[path] = _compile_pattern(path, reserved), methods
 
     def find_exclusive(self, method: str, path: str) -> MatchedRoute | None:
@@ -176,12 +177,13 @@ def _unknown_route_error(path: str) -> NotFound:
 def _compile_pattern(path: str, reserved: Iterable[str] = ()) -> re.Pattern[str]:
     """Return the pattern of a path such as ``/v1/models/{model}``.
 
-    The last parameter may contain slashes, like model names. It does not match if it ends with a text of `reserved`.
+    The last parameter may contain slashes, like model names. It does not match if it ends with a path of `reserved`.
     """
     names = _SEGMENT.findall(path)
     pieces = _SEGMENT.split(path)
     text = re.escape(pieces[0])
-    barred = "".join(rf"(?!.+{re.escape(ending)}\Z)" for ending in reserved)
+    endings = ("[^/]+".join(map(re.escape, _SEGMENT.split(ending)[::2])) for ending in reserved)
+    barred = "".join(rf"(?!.+{ending}\Z)" for ending in endings)
     for name, literal in zip(pieces[1::2], pieces[2::2], strict=True):
         text += f"(?P<{name}>{barred + '.+' if name == names[-1] else '[^/]+'})" + re.escape(literal)
     return re.compile(text)
