@@ -23,7 +23,7 @@ from tornado_gate.server.handlers.exchange import ignore_result, set_nodelay
 from tornado_gate.server.handlers.files import send_file
 from tornado_gate.server.handlers.limit_headers import render_limit_headers
 from tornado_gate.storage.files import MediaFile
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches
 from tornado_gate.streams.events import close, join_frames
 from tornado_gate.streams.passthrough import EVENTS
 from tornado_gate.streams.timer_wheel import get_wheel
@@ -215,7 +215,7 @@ class AnswerHandler(AuthenticatedHandler):
     async def _write_pieces(self, reply: Reply) -> None:
         """Write each chunk as soon as it arrives, for streams and audio."""
         set_nodelay(self.connection)
-        async for batch in stages.iterate_batches(reply.chunks):
+        async for batch in batches.iterate_batches(reply.chunks):
             for chunk in batch if len(batch) == 1 else join_frames(batch):
                 waiting = self.write(chunk)
                 if waiting is not None:
