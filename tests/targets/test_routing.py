@@ -19,13 +19,14 @@ MODEL = Route("GET", "/v1/models/{model}", "models", model="none")
 GENERATE = Route("POST", "/v1beta/models/{model}:generate", "chat", model="path")
 GENERATE_TOO = Route("POST", "/v1/models/{model}:generate", "chat", model="path")
 VIDEO = Route("DELETE", "/v1/videos/{task_id}", "videos", model="none")
+FRAMES = Route("GET", "/v1/videos/{task_id}/frames", "videos", model="none")
 FRAME = Route("GET", "/v1/videos/{task_id}/frames/{frame}", "videos", model="none")
 CONTENT = Route("GET", "/v1/videos/{task_id}/content", "videos", model="none")
 OTHER_MODELS = Route("GET", "/v1/models", "models", model="none", claims=lambda headers, _query: "x-other" in headers)
 
 TABLE = RouteTable(
     [
-        *(ServedRoute("o", route) for route in (CHAT, MODELS, MODEL, VIDEO, CONTENT, FRAME)),
+        *(ServedRoute("o", route) for route in (CHAT, MODELS, MODEL, VIDEO, CONTENT, FRAMES, FRAME)),
         ServedRoute("g", GENERATE),
         ServedRoute("g", GENERATE_TOO),
         ServedRoute("a", OTHER_MODELS),
@@ -50,6 +51,7 @@ def match(method: str, path: str, headers: dict[str, str] | None = None) -> tupl
         ("POST", "/v1/models/a/b:c:generate", GENERATE_TOO, {"model": "a/b:c"}),
         ("GET", "/v1/models/llama3:8b", MODEL, {"model": "llama3:8b"}),
         ("GET", "/v1/videos/a/content", CONTENT, {"task_id": "a"}),
+        ("GET", "/v1/videos/a/frames", FRAMES, {"task_id": "a"}),
         ("GET", "/v1/videos/a/frames/1", FRAME, {"task_id": "a", "frame": "1"}),
     ],
 )

@@ -69,10 +69,10 @@ class RouteTable:
         """
         for alike in self._patterns.values():
             for path, (_, methods) in alike.items():
-                if reserved := [
-                    other.removeprefix(path) for other in alike if other.startswith((f"{path}:", f"{path}/"))
-                ]:
-                    alike[path] = _compile_pattern(path, reserved), methods
+                below = (f"{path}:", f"{path}/")
+                endings = [other.removeprefix(path) for other in alike if other.startswith(below)]
+                if endings and path.endswith("}"):
+                    alike[path] = _compile_pattern(path, endings), methods
 
     def find_exclusive(self, method: str, path: str) -> MatchedRoute | None:
         """Return the route for a method and an exact path if only one format serves it, so that headers need not be read; else
