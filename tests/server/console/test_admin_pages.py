@@ -178,6 +178,20 @@ def test_a_change_with_faults_cannot_be_applied(console: AdminConsole) -> None:
     console.file.write_text(CONF, encoding="utf-8")
 
 
+def test_a_plugin_whose_key_is_not_set_has_a_next_step(console: AdminConsole) -> None:
+    text = console.file.read_text(encoding="utf-8")
+    vendor = "  kling: {plugin: kling, api_key: '${KLING_API_KEY_OF_NOBODY}'}\nmodels:\n"
+    console.file.write_text(text.replace("models:\n", vendor), encoding="utf-8")
+    try:
+        page = console.post("/console/plugins/kling/switch", on="true").body.decode()
+    finally:
+        console.file.write_text(text, encoding="utf-8")
+    assert "KLING_API_KEY_OF_NOBODY is not set" in page
+    assert "Next step: choose the vendor at" in page
+    assert 'href="/console/providers/new"' in page
+    assert ">Apply<" not in page
+
+
 @pytest.mark.parametrize(
     ("path", "form", "status"),
     [
