@@ -533,7 +533,7 @@ def test_usage_counts_a_video_once_and_its_polls_apart(console: AdminConsole) ->
     for group in ("model", "key", "status"):
         page = console.get(f"/console/usage?model=counted-video&group={group}")
         assert re.search(r'All</th><td class="number">1</td><td class="number">0</td>', page), group
-        assert "5 more requests made nothing" in page, group
+        assert "The figures leave out 5 more requests that made nothing" in page, group
 
 
 def test_explain_tells_what_would_happen_now(console: AdminConsole) -> None:

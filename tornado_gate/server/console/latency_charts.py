@@ -53,7 +53,7 @@ def _draw(
         )
         for model, values in series
     ]
-    summary = translate("The median of each model, and dashed the time below which 95 % of the requests are.")
+    summary = translate("The median of each model, and dashed the time below which 95% of the requests are.")
     return usage_chart.draw_curves(
         name, pairs, start=view.start, bar_seconds=view.bar_seconds, title=title, summary=summary
     )
