@@ -26,8 +26,8 @@ POOLED_THREADS = 24
 """Of one process: its own threads, 4 of libuv, and pools of 6, 4, 2 and 8 threads, which start when they are needed."""
 SHOWN_NOTES = 40
 WARM_SECONDS = 590.0
-SPREAD = {"rss_mb": 0, "files": 3, "threads": 3, "stored": 100}
-"""Differences between two moments that are not growth. Videos come and go: each has some files for a minute."""
+SPREAD = {"rss_mb": 0, "files": 3, "threads": 3, "stored": 1000}
+"""Differences between two moments that are not growth. Files of expired videos are deleted every ten minutes."""
 LONG_SECONDS = 590.0
 """Growth is a verdict of runs that take at least so long."""
 

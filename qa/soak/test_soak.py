@@ -193,7 +193,7 @@ def test_growth_is_reported() -> None:
     assert find_growth([*flat, pools_full], 48) == []
     (fault,) = find_growth([*flat, too_many], 48)
     assert "threads" in fault
-    (fault,) = find_growth([*flat, Sample(3600, Usage(100.0, 50, 10, stored=101), 5)])
+    (fault,) = find_growth([*flat, Sample(3600, Usage(100.0, 50, 10, stored=1001), 5)])
     assert "stored" in fault
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tornado_gate import sse
 from tornado_gate.errors import UpstreamError
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches, stages
 from tornado_gate.testing import chunks_of
 
 STREAM = b': hello\n\ndata: {"a": 1}\n\nevent: ping\ndata: {"b":\ndata: 2}\n\ndata: [DONE]\n\n'
@@ -173,7 +173,7 @@ def test_cuts_anywhere_give_the_same_values(cuts: list[int], line_end: bytes) ->
 def test_values_that_came_in_one_piece_come_in_one_batch() -> None:
     async def read() -> list[list[Any]]:
         pieces = chunks_of([b"data: 1\n\ndata: 2\n\ndat", b"a: 3\n\n"])
-        return [batch async for batch in stages.iterate_batches(sse.read_json_frames(pieces))]
+        return [batch async for batch in batches.iterate_batches(sse.read_json_frames(pieces))]
 
     assert asyncio.run(read()) == [[1, 2], [3]]
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tornado_gate.config.tapes import TapesConfig
-from tornado_gate.tapes.recorder import Recorder
+from tornado_gate.tapes.recorder import EXCHANGE_BYTES, Recorder
 from tornado_gate.tapes.store import TapeStore, make_tape_id
 from tornado_gate.tapes.tape import Exchange, Tape, TapeError, TapeRequest, parse_tape
 from tornado_gate.tapes.tapes import Tapes
@@ -90,6 +90,21 @@ def test_a_tape_is_bounded_and_says_what_is_missing(chunks: list[bytes], most_by
     assert whole.startswith(tape.body) or tape.end["truncated"]
     assert len(tape.body) + tape.end["omitted_bytes"] >= len(whole)
     assert tape.end["truncated"] == (tape.body != whole)
+
+
+def test_a_task_that_asks_its_upstream_for_hours_has_a_bounded_tape() -> None:
+    recorder = Recorder(make_tape_id(), {"model": "m", "format": "f"}, time.monotonic(), 10_000)
+    for _ in range(2000):
+        number = recorder.begin_exchange()
+        recorder.note_data("upstream_request", b"", None, exchange=number, method="GET", url="/", headers={})
+        recorder.note("upstream_head", exchange=number, status=200, headers={"content-type": "application/json"})
+        recorder.note_data("upstream_chunk", b'{"status": "running"}', None, exchange=number)
+        recorder.note("upstream_end", exchange=number, fault="")
+    data = recorder.end(is_withheld=False, status=200, outcome="complete", error_code="")
+    assert len(data) < 10_000 + 2 * EXCHANGE_BYTES
+    tape = parse_tape(data.splitlines())
+    assert tape.end["truncated"]
+    assert 10 < len(tape.exchanges) < 500
 
 
 @given(

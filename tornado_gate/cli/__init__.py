@@ -37,6 +37,9 @@ Exit codes:
      `replay`: the tape cannot be replayed
 """
 
+COMMAND_EXIT_CODES = "Exit codes: 0 done; 1 failed, with the reason on stderr; 2 invalid command line."
+"""The end of the help of each command that does not state its own."""
+
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -90,6 +93,18 @@ for command in (
     cli.add_command(command)
 for command in (import_, plan, explain, selftest, tapes, replay):
     cli.add_command(command)
+
+
+def state_exit_codes(group: click.Group) -> None:
+    """Add the exit codes to the help of each command below `group` that does not state its own."""
+    for command in group.commands.values():
+        if isinstance(command, click.Group):
+            state_exit_codes(command)
+        elif command.epilog is None and "xit code" not in (command.help or ""):
+            command.epilog = COMMAND_EXIT_CODES
+
+
+state_exit_codes(cli)
 
 
 def main() -> None:

@@ -56,12 +56,13 @@ def copy(conf_file: Path | None, data_dir: Path | None, *, adds: bool) -> None:
             check_unused(source)
             migrate(source)
             migrate(target)
-            result = copy_database(source, target, config.ledger, _Reporter().report, adds=adds)
+            try:
+                result = copy_database(source, target, config.ledger, _Reporter().report, adds=adds)
+            except DatabaseError as error:
+                exit_with_message(f"{error} Run the command again to continue.")
             names = source.name, target.name
-    except CopyRefused as error:
+    except (CopyRefused, DatabaseError) as error:
         exit_with_message(str(error))
-    except DatabaseError as error:
-        exit_with_message(f"{error} Run the command again to continue.")
     _print_result(result, *names, time.monotonic() - began)
 
 

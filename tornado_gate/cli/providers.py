@@ -60,7 +60,13 @@ def add_provider(
     conf_file: Path | None,
     data_dir: Path | None,
 ) -> None:
-    """Add the provider entry NAME. The change is checked, then written."""
+    """Add the provider entry NAME. The change is checked, then written.
+
+    \b
+      tornado-gate providers add openai --plugin openai --api-key-stdin < key.txt
+      tornado-gate providers add deepseek --plugin openai --setting preset=deepseek --api-key-stdin < key.txt
+      tornado-gate providers add own --plugin openai --base-url http://10.0.0.7:8000/v1
+    """
     from tornado_gate.config.entry_edits import EntryAddition
 
     path, config = load_file(conf_file, data_dir)
@@ -142,7 +148,11 @@ def set_provider(
 @conf_option
 @data_dir_option
 def test_provider(name: str, model: str, conf_file: Path | None, data_dir: Path | None) -> None:
-    """Ask the vendor of the provider entry NAME for its models, and print their names. Exit code 1 if it refuses."""
+    """Ask the vendor of the provider entry NAME for its models, and print their names. Exit code 1 if it refuses.
+
+    \b
+      tornado-gate providers test openai
+    """
     from tornado_gate.pipeline.connection_tests import check_connection
     from tornado_gate.plugins.host import PluginHost
     from tornado_gate.server.process.process import check_plugins
@@ -168,7 +178,11 @@ def test_provider(name: str, model: str, conf_file: Path | None, data_dir: Path 
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
 def list_providers(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
-    """List the provider entries: plugin, address, whether a key is set, and the models that use them."""
+    """List the provider entries: plugin, address, whether a key is set, and the models that use them.
+
+    \b
+      tornado-gate providers list
+    """
     _, config = load(conf_file, data_dir)
     rows = _list_rows(config)
     if as_json:
@@ -212,7 +226,11 @@ def _list_rows(config: Config) -> list[dict[str, Any]]:
 @conf_option
 @data_dir_option
 def remove_provider(name: str, conf_file: Path | None, data_dir: Path | None) -> None:
-    """Remove the provider entry NAME. Its key is deleted after a month, so that the change can be reversed."""
+    """Remove the provider entry NAME. Its key is deleted after a month, so that the change can be reversed.
+
+    \b
+      tornado-gate providers remove openai
+    """
     from tornado_gate.config.entry_edits import EntryRemoval
 
     _, config = load_file(conf_file, data_dir)

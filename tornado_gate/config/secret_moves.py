@@ -16,7 +16,6 @@ from tornado_gate.config.network_keys import NETWORK_KEYS
 from tornado_gate.errors import RequestError
 
 _REFERENCE: Final = re.compile(r"(?<!\$)\$\{")
-_HOST_PORT: Final = re.compile(r"[A-Za-z0-9.\[\]:_-]{1,300}:[0-9]{1,5}(?![0-9])")
 _PLACELESS: Final = frozenset(
     {
         *("on", "api_key", "api_keys", "headers", "timeouts", "shared_objects", "prices", "price_provider", "limits"),
@@ -107,8 +106,14 @@ def _list_places(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _list_places(item)
-    elif isinstance(value, str) and ("://" in value or _HOST_PORT.match(value)):
+    elif isinstance(value, str) and _is_address(value):
         yield read_origin(value) or value
+
+
+def _is_address(text: str) -> bool:
+    """Return whether a text is a URL, or a host with a port."""
+    host, _, port = text.partition("/")[0].rpartition(":")
+    return "://" in text or (bool(host) and port.isdigit() and " " not in host)
 
 
 def _list_texts(value: Any) -> Iterator[str]:

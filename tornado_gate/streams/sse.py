@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from tornado_gate.errors import UpstreamError
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches, stages
 from tornado_gate.streams.event_bound import DEFAULT_EVENT_BYTES, HeldEvent
 from tornado_gate.types.value import Value
 from tornado_gate.types.wire import ResponseReader, check_json_values, describe_provider
@@ -183,7 +183,7 @@ async def read_frames(chunks: AsyncIterator[bytes]) -> AsyncIterator[Frame]:
         if (frame := parse(splitter.flush())) is not None:
             yield frame
     finally:
-        await stages.close(chunks)
+        await batches.close(chunks)
 
 
 def read_json_frames(chunks: AsyncIterator[bytes], provider: str = "") -> AsyncIterator[Any]:

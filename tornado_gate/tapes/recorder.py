@@ -29,6 +29,11 @@ MESSAGES: Final = frozenset({"caller_message", "upstream_sent", "upstream_messag
 """Lines with messages of a session, in the order in which they pass the gateway."""
 _MANY: Final = ANSWERS | MESSAGES
 """Lines that a tape without room leaves out."""
+_EXCHANGES: Final = frozenset(
+    {"target", "upstream_request", "upstream_head", "upstream_end", "upstream_close", "fetched"}
+)
+"""Lines that a tape leaves out when it has EXCHANGE_BYTES more than it may: a video task asks its upstream for hours."""
+EXCHANGE_BYTES: Final = 64 * 1024
 
 
 class Line(Value, frozen=True):
@@ -48,7 +53,7 @@ class FormCopy(NamedTuple):
 
 
 class Recorder:
-    """The lines of one request. Data beyond `most_bytes` are counted and left out.
+    """The lines of one request. Data beyond `most_bytes` are counted and left out, further exchanges a little later.
 
     `started` is the time of the request's first byte on the monotonic clock. `has_request`: the caller's request is recorded.
     `exchanges` is the number of requests to upstreams.
@@ -122,7 +127,8 @@ class Recorder:
         return round(time.monotonic() - self.started, 6)
 
     def _add(self, line: Line, size: int) -> None:
-        if self._size > self._most_bytes and line.members["kind"] in _MANY:
+        kind, excess = line.members["kind"], self._size - self._most_bytes
+        if (excess > 0 and kind in _MANY) or (excess > EXCHANGE_BYTES and kind in _EXCHANGES):
             self._omitted += size
             return
         self._size += LINE_BYTES + size

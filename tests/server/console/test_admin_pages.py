@@ -178,6 +178,20 @@ def test_a_change_with_faults_cannot_be_applied(console: AdminConsole) -> None:
     console.file.write_text(CONF, encoding="utf-8")
 
 
+def test_a_plugin_whose_key_is_not_set_has_a_next_step(console: AdminConsole) -> None:
+    text = console.file.read_text(encoding="utf-8")
+    vendor = "  kling: {plugin: kling, api_key: '${KLING_API_KEY_OF_NOBODY}'}\nmodels:\n"
+    console.file.write_text(text.replace("models:\n", vendor), encoding="utf-8")
+    try:
+        page = console.post("/console/plugins/kling/switch", on="true").body.decode()
+    finally:
+        console.file.write_text(text, encoding="utf-8")
+    assert "KLING_API_KEY_OF_NOBODY is not set" in page
+    assert "Next step: choose the vendor at" in page
+    assert 'href="/console/providers/new"' in page
+    assert ">Apply<" not in page
+
+
 @pytest.mark.parametrize(
     ("path", "form", "status"),
     [
@@ -519,7 +533,7 @@ def test_usage_counts_a_video_once_and_its_polls_apart(console: AdminConsole) ->
     for group in ("model", "key", "status"):
         page = console.get(f"/console/usage?model=counted-video&group={group}")
         assert re.search(r'All</th><td class="number">1</td><td class="number">0</td>', page), group
-        assert "5 more requests made nothing" in page, group
+        assert "The figures leave out 5 more requests that made nothing" in page, group
 
 
 def test_explain_tells_what_would_happen_now(console: AdminConsole) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -92,14 +92,18 @@ class _Scale(Value, frozen=True):
         return tuple(Mark(self.find_y(value), self.format_value(value)) for value in values)
 
 
-def choose_colours(names: Sequence[str], order: Sequence[str] = ()) -> dict[str, str]:
+def choose_colours(
+    names: Sequence[str], order: Sequence[str] = (), known: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Return a colour for each name, which depends on the name and not on its rank: equal names look equal in all charts.
 
-    Names in `order` have the colours in turn. Two names of one chart share a colour only if there are too many.
+    Names in `order` have the colours in turn. Two names of one chart share a colour only if there are too many. `known` are
+    the colours of another chart of the page, which stay.
     """
     places = {name: place for place, name in enumerate(order)}
-    chosen: dict[str, str] = {}
-    for name in sorted(names, key=lambda name: (places.get(name, len(places)), name)):
+    chosen = {name: known[name] for name in names if name in known} if known else {}
+    rest = (name for name in names if name not in chosen)
+    for name in sorted(rest, key=lambda name: (places.get(name, len(places)), name)):
         start = places.get(name, zlib.crc32(name.encode("utf-8", "replace")))
         turn = [COLOURS[(start + step) % MOST_SERIES] for step in range(MOST_SERIES)]
         chosen[name] = next((colour for colour in turn if colour not in chosen.values()), turn[0])

@@ -52,6 +52,8 @@ SAMPLE: Final = 1000
 LIVE_SECONDS: Final = 30.0
 LOCK_TRIES: Final = 30
 """How often, once a second, the partition of a month is tried while other sessions use the table."""
+_BEGIN_LOCK: Final = 7_238_411_909
+"""The number of the advisory lock by which one copy begins at a time: no other part of the gateway uses it."""
 _MARK: Final = "copy "
 _META: Final = tables.meta
 
@@ -134,7 +136,7 @@ def _begin(
     """Return the plan of the copy with this mark. It is made and stored now if there is none."""
     with target.write() as connection:
         connection.execute(text("SET LOCAL statement_timeout = 0"))
-        connection.execute(text("LOCK TABLE meta IN SHARE ROW EXCLUSIVE MODE"))  # one copy begins at a time
+        connection.execute(select(func.pg_advisory_xact_lock(_BEGIN_LOCK)))
         plans = _read_plans(connection)
         if mark in plans:
             return plans[mark]

@@ -247,7 +247,7 @@ class ResolvedBody(Value, frozen=True):
             last=self.last,
             copies=copies,
             previous=previous,
-            earlier=store.list_earlier(previous, self.turn) if self.turn else (),
+            earlier=store.list_earlier(previous, self.turn) if previous and self.turn else (),
         )
 
     def _can_be_copied(self, body: Mapping[str, Any]) -> bool:
