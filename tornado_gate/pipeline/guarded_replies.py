@@ -15,7 +15,7 @@ from tornado_gate.guards.text_views import view_response
 from tornado_gate.http.large_responses import LargeResponses
 from tornado_gate.plugins.guard_lanes import GuardLane
 from tornado_gate.plugins.lanes import FormatLane
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches, stages
 from tornado_gate.streams.pausable import Pausable
 from tornado_gate.types import BufferedBody, Call, GuardedText, Reply, UpstreamResponse
 from tornado_gate.types.media_type import media_type
@@ -55,7 +55,7 @@ async def _read(reply: Reply, call: Call, large: LargeResponses) -> bytes:
         return await UpstreamResponse(chunks=reply.chunks, provider=call.target.provider, reader=reader).read()
     finally:
         reader.release()
-        await stages.close(reply.chunks)
+        await batches.close(reply.chunks)
 
 
 def _review_json(
@@ -118,7 +118,7 @@ async def _end_array(call: Call, wire_format: FormatLane, chunks: AsyncIterator[
         call.progress.break_off(error)
         yield b",%b]" % wire_format.translate_error(call, error)
     finally:
-        await stages.close(chunks)
+        await batches.close(chunks)
 
 
 def _make_flow(chunks: AsyncIterator[bytes]) -> stages.Flow[bytes]:
@@ -148,4 +148,4 @@ async def _iterate_guarded(
             yield chunk
     finally:
         reader.release()
-        await stages.close(chunks)
+        await batches.close(chunks)

@@ -23,7 +23,7 @@ from tornado_gate.server.handlers.exchange import ignore_result, set_nodelay
 from tornado_gate.server.handlers.files import send_file
 from tornado_gate.server.handlers.limit_headers import render_limit_headers
 from tornado_gate.storage.files import MediaFile
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches
 from tornado_gate.streams.events import close, join_frames
 from tornado_gate.streams.first_waits import call_before_wait
 from tornado_gate.streams.passthrough import EVENTS
@@ -216,7 +216,7 @@ class AnswerHandler(AuthenticatedHandler):
     async def _write_pieces(self, reply: Reply) -> None:
         """Write each chunk before the next one must be awaited, for streams and audio. The last one is one write with the end."""
         set_nodelay(self.connection)
-        read, held = stages.make_batch_reader(reply.chunks), _HeldChunk(self)
+        read, held = batches.make_batch_reader(reply.chunks), _HeldChunk(self)
         while True:
             try:
                 batch = await call_before_wait(read(), held.write)
