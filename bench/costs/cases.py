@@ -12,11 +12,9 @@ from bench.peers.ours import CONF, KEY
 NEAR_KEY = "bench-key-of-a-caller-nearby"
 LIMITED_KEY = "bench-key-of-a-limited-caller"
 PLAIN = (
-    CONF.replace("openai: true", "openai: true, cache: {models: [unused]}")  # a wrapper of another model costs nothing
-    .replace(
+    CONF.replace(
         "models:\n",
         """models:
-  unused: {provider: mock, model: mocked}
   pair: {targets: [{provider: mock, model: mocked}, {provider: other, model: mocked}]}
 """,
     )
@@ -39,6 +37,7 @@ ROUTED = (
   narrow: {plugin: openai, base_url: "http://127.0.0.1:$upstream/v1", api_key: bench-key, concurrency: {most: 10}}
   google: {plugin: gemini, base_url: "http://127.0.0.1:$upstream", api_key: bench-key}
 models:
+  pair: {targets: [{provider: mock, model: mocked}, {provider: other, model: mocked}]}
   repeated: {provider: mock, model: mocked, retries: {same_target: 2}}
   busy: {strategy: least_busy, targets: [{provider: mock, model: mocked}, {provider: other, model: mocked}]}
   talk: {affinity: true, targets: [{provider: mock, model: mocked}, {provider: other, model: mocked}]}
@@ -46,7 +45,7 @@ models:
   gemini: {provider: google, model: mocked}
 """,
     )
-    .replace("openai: true", "openai: true, gemini: true")
+    .replace("openai: true", "openai: true, gemini: true, cache: {models: [pair]}")  # another model's wrapper is free
     .replace("keys: [", f"keys: [{{name: near, key: {NEAR_KEY}, addresses: [127.0.0.0/8]}}, ")
     + "cors: {origins: [https://page.example]}\n"
 )

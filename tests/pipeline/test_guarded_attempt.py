@@ -13,7 +13,8 @@ import pytest
 
 from tests.pipeline.test_direct import RESPONSES, Held, Scripted, interrupt, leave, observe, play
 from tests.support import front
-from tests.support.direct import KEYS, HookedFormat, Stage, make_request, reply
+from tests.support.direct import KEYS, HookedFormat, Stage, echo, make_request, reply
+from tests.support.garbage import find_garbage
 from tests.support.variants import vary
 from tornado_gate import format_impl, guard_impl, types
 from tornado_gate.config.model import LimitsConfig, ModelEntry, ModelTarget, PluginOptions
@@ -355,3 +356,19 @@ def test_a_review_that_waits_ends_with_its_request(tmp_path: Path, end: Callable
         await client.close()
 
     play_guarded(tmp_path, Held(), test)
+
+
+def test_a_guarded_request_leaves_nothing_for_the_collector(tmp_path: Path) -> None:
+    async def test(guarded: GuardedStage) -> None:
+        guarded.apply()
+        await guarded.stage.warm()
+        for decide, status in ((mask, 200), (block, 403), (wait_and(mask), 200)):
+            guarded.guard.request, guarded.guard.response = (decide, allow) if decide is block else (decide, decide)
+
+            async def ask(status: int = status) -> None:
+                for answer in await guarded.stage.running.ask(make_request(), make_request("longer")):
+                    assert answer.status == status
+
+            assert await find_garbage(ask) == {}, decide.__name__
+
+    play_guarded(tmp_path, echo(), test)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Generator
 from ipaddress import ip_network
 from pathlib import Path
@@ -490,5 +491,63 @@ def test_a_stream_that_a_task_reads_has_the_writes_of_one_without(
         assert (await client.answer()).body == FIRST_EVENT + LAST_EVENT
         assert len(written) == 1
         await client.close()
+
+    play(tmp_path, test)
+
+
+WORDS = raw.chunked(FIRST_EVENT, LAST_EVENT, Content_Type=EVENTS)
+
+
+def read_counts(stage: Stage) -> Counter[str]:
+    """Return how many requests and other events each series has counted."""
+    lines = stage.gate.metrics.render()[0].decode().splitlines()
+    pairs = [line.rpartition(" ") for line in lines if not line.startswith("#")]
+    return Counter({name: int(float(value)) for name, _, value in pairs if "_count{" in name or "_total{" in name})
+
+
+def test_a_request_without_a_task_counts_in_every_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of whole responses, and of streams that arrive in one read or in two."""
+
+    async def test(stage: Stage) -> None:
+        may_end = asyncio.Event()
+
+        async def script(peer: raw.Peer) -> None:
+            while True:
+                request = await peer.request()
+                if b'"stream"' not in request:
+                    await peer.say(raw.answer(b'{"answer":"hello"}', Content_Type="application/json"))
+                elif may_end.is_set():
+                    await peer.say(WORDS)
+                else:
+                    await peer.say(raw.chunked(FIRST_EVENT, end=b"", Content_Type=EVENTS))
+                    await may_end.wait()
+                    await peer.say(LAST + b"0\r\n\r\n")
+
+        async def count(request: bytes, *, is_slow: bool = False) -> Counter[str]:
+            may_end.clear() if is_slow else may_end.set()
+            before = read_counts(stage)
+            stage.entries.clear()
+            client = await stage.running.connect()
+            await client.send(request)
+            assert (await client.head()).status == 200
+            may_end.set()
+            await stage.wait_for_entries(1)
+            await client.close()
+            return read_counts(stage) - before
+
+        stage.upstream.script = script
+        for peer in stage.upstream.peers:
+            peer.hang_up()
+        await stage.warm()
+        cases = [(make_request(), False), (make_request(stream=True), False), (make_request(stream=True), True)]
+        direct = [await count(request, is_slow=is_slow) for request, is_slow in cases]
+        assert stage.sent == len(cases)
+        monkeypatch.setattr(plans, "make_plan", lambda *_: None)
+        stage.gate.plans.clear()
+        general = [await count(request, is_slow=is_slow) for request, is_slow in cases]
+        assert stage.sent == len(cases)
+        assert direct == general
+        streams = ["time_to_first_token" in " ".join(counted) for counted in direct]
+        assert streams == [False, True, True]
 
     play(tmp_path, test)

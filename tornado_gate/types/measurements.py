@@ -191,6 +191,11 @@ class Progress(State):
         """Note the time from the request's first byte to the first event of its response."""
         self.first_event_seconds = seconds
 
+    def begin_stream(self, seconds: float) -> None:
+        """Note the time like `begin_response`, for a response that is a stream because the caller has requested one."""
+        self.first_event_seconds = seconds
+        self.is_streamed = True
+
     def break_off(self, error: GateError) -> None:
         """Note that the response has failed after its first event."""
         self.error_code = error.code

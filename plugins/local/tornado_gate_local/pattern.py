@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-import re2  # type: ignore[import-untyped]
 import rstr
 
 if TYPE_CHECKING:
@@ -39,8 +38,15 @@ class UnsupportedPattern(Exception):
     """RE2 does not support or rejects the pattern, or the step budget is used up."""
 
 
-def _make_options() -> Any:
-    options = re2.Options()
+def _import_library() -> Any:
+    """Import RE2 on first use: it takes 2.5 MB, and few schemas have patterns."""
+    import re2  # type: ignore[import-untyped]
+
+    return re2
+
+
+def _make_options(library: Any) -> Any:
+    options = library.Options()
     options.log_errors = False
     options.never_capture = True
     options.max_mem = MAX_PROGRAM_BYTES
@@ -57,9 +63,10 @@ def _compile_short_pattern(pattern: str) -> tuple[Any, int]:
     if _LOOK_AROUND_PATTERN.search(pattern):
         return None, 2
     expression = _ESCAPE_PATTERN.sub(lambda match: f"\\x{{{match[1]}}}" if match[1] else match[0], pattern)
+    library = _import_library()
     try:
-        program = re2.compile(expression, _make_options())
-    except (re2.error, UnicodeEncodeError):
+        program = library.compile(expression, _make_options(library))
+    except (library.error, UnicodeEncodeError):
         return None, 100
     return program, 1 + program.programsize // 100
 

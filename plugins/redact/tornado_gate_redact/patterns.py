@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-import re2  # type: ignore[import-untyped]
-
 from tornado_gate_redact.detectors import MARGIN, Detector
 
 MAX_CHARACTERS: Final = 1000
@@ -16,6 +14,8 @@ MAX_CHARACTERS: Final = 1000
 
 def compile_pattern(pattern: str) -> Detector:
     """Return the detector of a pattern. Raises ValueError with a message for the operator."""
+    import re2  # type: ignore[import-untyped]  # on first use: it takes 2.5 MB, and most entries have no patterns
+
     options = re2.Options()
     options.log_errors = False
     try:

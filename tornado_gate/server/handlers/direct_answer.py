@@ -397,7 +397,7 @@ class DirectAnswerHandler(AnswerHandler):
             assert attempt is not None
             assert attempt.reply is not None
             attempt.note_begun()
-            attempt.call.progress.begin_response(time.monotonic() - self.started)
+            attempt.call.progress.begin_stream(time.monotonic() - self.started)
             waiting = self._begin_stream(attempt, first)
             seconds = self.snapshot.config.server.keep_alive_seconds
             self._pings = KeepAliveWriter(self, attempt.reply.keep_alive, seconds)
@@ -470,10 +470,9 @@ class DirectAnswerHandler(AnswerHandler):
 
     def _send_complete_stream(self, attempt: AnyAttempt, chunk: bytes) -> bool:
         """Write a stream that has arrived completely. Return False, without an effect, if its head has unusual fields."""
-        call, reply = attempt.call, attempt.reply
-        assert reply is not None
+        reply: Any = attempt.reply
         attempt.note_begun()
-        call.progress.begin_response(time.monotonic() - self.started)
+        attempt.call.progress.begin_stream(time.monotonic() - self.started)
         head = self._render_stream_head(attempt, reply)
         if head is None or not self.connection.send_whole(head, b"%x\r\n%b\r\n0\r\n\r\n" % (len(chunk), chunk)):  # type: ignore[attr-defined]  # as above
             return False
