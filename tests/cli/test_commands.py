@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -42,31 +45,39 @@ def test_the_version_is_told() -> None:
     assert run("--version").output == f"tornado-gate, version {__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        [],
-        ["serve"],
-        ["check"],
-        ["plugins"],
-        ["plugins", "list"],
-        ["plugins", "new"],
-        ["plugins", "lock"],
-        ["models"],
-        ["models", "show"],
-        ["keys"],
-        ["keys", "create"],
-        ["keys", "revoke"],
-    ],
-)
-def test_every_command_explains_itself(command: list[str]) -> None:
-    result = run(*command, "--help")
-    assert result.exit_code == 0
-    assert result.output.startswith("Usage: tornado-gate")
-    assert len(result.output) > 200
+def walk_commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name, command in group.commands.items():
+        yield (*words, name), command
+        if isinstance(command, click.Group):
+            yield from walk_commands(command, (*words, name))
 
 
-def test_help_tells_the_exit_codes() -> None:
+def find_example_faults(words: tuple[str, ...], command: click.Command) -> list[str]:
+    """What is wrong with the examples in the help of a command: none, or one whose arguments the command refuses."""
+    lines = re.findall(r"^ +(?:\w+=\$\()?tornado-gate (.+?)\)?(?:   .*)?$", command.help or "", re.M)
+    examples = [line for line in lines if shlex.split(line)[: len(words)] == [*words]]
+    faults = [] if examples else [f"{' '.join(words)}: no example"]
+    for line in examples:
+        arguments = shlex.split(re.split(" [<>] ", line)[0])[len(words) :]
+        try:
+            command.make_context(words[-1], arguments)
+        except click.ClickException as error:
+            faults.append(f"{line}: {error.format_message()}")
+    return faults
+
+
+def test_every_command_explains_itself_with_an_example_and_its_exit_codes(conf: Path) -> None:
+    faults = []
+    for words, command in walk_commands(cli):
+        result = run(*words, "--help")
+        if result.exit_code or not result.output.startswith("Usage: tornado-gate"):
+            faults.append(f"{words}: {result.output}")
+        if isinstance(command, click.Group):
+            continue
+        faults += find_example_faults(words, command)
+        if "xit code" not in result.output:
+            faults.append(f"{' '.join(words)}: no exit codes")
+    assert faults == []
     assert "Exit codes:" in run("--help").output
 
 

@@ -73,12 +73,60 @@ def test_a_vendor_is_added_tested_used_and_removed(folder: Path, vendor: Upstrea
     assert run(folder, "providers", "remove", "vendor").returncode == 0
     text = (folder / "gate.yaml").read_text(encoding="utf-8")
     assert text == CONF.replace("{local: true}", "{local: true, openai: true}")
-    database = open_database(folder / "var", "")
-    events = [event.action for event in list_events(database)]
-    database.close()
-    assert events == ["provider.delete", "model.delete", "model.create", "provider.create"]
+    assert read_actions(folder) == ["provider.delete", "model.delete", "model.create", "provider.create"]
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert [str(path) for path in files if KEY.encode() in path.read_bytes()] == []
+
+
+def read_actions(folder: Path) -> list[str]:
+    database = open_database(folder / "var", "")
+    actions = [event.action for event in list_events(database)]
+    database.close()
+    return actions
+
+
+def test_an_entry_is_changed_and_its_key_goes_to_no_other_host(folder: Path, vendor: Upstream) -> None:
+    vendor.reset()
+    add_vendor(folder, vendor)
+    changed = run(folder, "providers", "set", "vendor", f"base_url={vendor.url}/other/v1", "timeouts={total: 300}")
+    assert changed.returncode == 0, changed.stderr
+    assert "+    timeouts: {total: 300}" in changed.stdout
+    refused = run(folder, "providers", "set", "vendor", "base_url=http://localhost:9/v1")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("tornado-gate: The change has another scheme, host or port")
+    moved = ("providers", "set", "vendor", "base_url=http://localhost:9/v1", "timeouts=null", "--api-key-stdin")
+    changed = run(folder, *moved, text="sk-another-key-0123456789")
+    assert changed.returncode == 0, changed.stderr
+    assert "sk-another" not in changed.stdout + (folder / "gate.yaml").read_text(encoding="utf-8")
+    text = (folder / "gate.yaml").read_text(encoding="utf-8")
+    assert 'base_url: "http://localhost:9/v1"' in text
+    assert "timeouts" not in text
+    same = run(folder, "providers", "set", "vendor", "base_url=http://localhost:9/v1")
+    assert (same.returncode, same.stderr) == (0, "The file has this already.\n")
+    assert read_actions(folder) == ["provider.change", "provider.change", "provider.create"]
+
+
+@pytest.mark.qa
+def test_a_preset_is_another_host_too_and_faults_are_told(folder: Path) -> None:
+    assert run(folder, "providers", "add", "o", "--plugin", "openai", "--api-key-stdin", text=KEY).returncode == 0
+    before = (folder / "gate.yaml").read_text(encoding="utf-8")
+    assert "another scheme, host or port" in run(folder, "providers", "set", "o", "preset=deepseek").stderr
+    faulty = run(folder, "providers", "set", "o", "timeouts={totl: 3}")
+    assert (faulty.returncode, "providers.o.timeouts.totl: unknown key" in faulty.stderr) == (1, True)
+    assert "conf has no provider entry 'nobody'" in run(folder, "providers", "set", "nobody", "on=true").stderr
+    assert run(folder, "providers", "set", "o").returncode == 2
+    assert run(folder, "providers", "set", "o", "preset").returncode == 2
+    assert (folder / "gate.yaml").read_text(encoding="utf-8") == before
+
+
+@pytest.mark.qa
+def test_an_entry_without_its_address_is_mended(folder: Path) -> None:
+    file = folder / "gate.yaml"
+    file.write_text(CONF.replace("providers:\n", "providers:\n  v: {plugin: openai}\n"), encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").replace("local: true", "local: true, openai: true"), "utf-8")
+    assert run_command("check", "--conf", str(file), folder=folder).returncode == 1
+    assert run(folder, "providers", "set", "v", "base_url=http://localhost:9/v1").returncode == 0
+    assert run_command("check", "--conf", str(file), folder=folder).returncode == 0
 
 
 @pytest.mark.qa

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from tests.reference.texts import make_table
-from tornado_gate.cli import cli
+from tornado_gate.cli import COMMAND_EXIT_CODES, cli
 
 HEAD: Final = """\
 # Commands
@@ -49,7 +49,7 @@ def _make_section(command: click.Command, path: tuple[str, ...]) -> str:
         f"```\n{name} {usage}\n```",
         _format_help(command.help),
         table,
-        _format_help(command.epilog),
+        _format_help(command.epilog if command.epilog != COMMAND_EXIT_CODES else None),
     ]
     return "\n" + "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +33,19 @@ def values(pieces: Iterable[bytes]) -> list[Any]:
         return [value async for value in sse.read_json_frames(chunks_of(pieces))]
 
     return asyncio.run(read())
+
+
+@given(
+    st.lists(st.sampled_from([b"data: ", b"data:", b'{"a": 1}', b"1", b"x", b"\n", b"\r", b" ", b": c"]), max_size=8)
+)
+def test_the_value_of_a_frame_is_that_of_its_data(pieces: list[bytes]) -> None:
+    raw = b"".join(pieces)
+    frame = sse.parse(raw)
+    try:
+        expected = None if frame is None else orjson.loads(frame.data)
+    except orjson.JSONDecodeError:
+        expected = None
+    assert sse.parse_json(raw) == expected
 
 
 EXPECTED = [sse.Frame(b'{"a": 1}'), sse.Frame(b'{"b":\n2}', "ping"), sse.Frame(b"[DONE]")]

@@ -18,15 +18,11 @@ MODELS = Route("GET", "/v1/models", "models", model="none")
 MODEL = Route("GET", "/v1/models/{model}", "models", model="none")
 GENERATE = Route("POST", "/v1beta/models/{model}:generate", "chat", model="path")
 GENERATE_TOO = Route("POST", "/v1/models/{model}:generate", "chat", model="path")
-VIDEO = Route("DELETE", "/v1/videos/{task_id}", "videos", model="none")
-FRAMES = Route("GET", "/v1/videos/{task_id}/frames", "videos", model="none")
-FRAME = Route("GET", "/v1/videos/{task_id}/frames/{frame}", "videos", model="none")
-CONTENT = Route("GET", "/v1/videos/{task_id}/content", "videos", model="none")
 OTHER_MODELS = Route("GET", "/v1/models", "models", model="none", claims=lambda headers, _query: "x-other" in headers)
 
 TABLE = RouteTable(
     [
-        *(ServedRoute("o", route) for route in (CHAT, MODELS, MODEL, VIDEO, CONTENT, FRAMES, FRAME)),
+        *(ServedRoute("o", route) for route in (CHAT, MODELS, MODEL)),
         ServedRoute("g", GENERATE),
         ServedRoute("g", GENERATE_TOO),
         ServedRoute("a", OTHER_MODELS),
@@ -50,9 +46,6 @@ def match(method: str, path: str, headers: dict[str, str] | None = None) -> tupl
         ("POST", "/v1beta/models/a/b:c:generate", GENERATE, {"model": "a/b:c"}),
         ("POST", "/v1/models/a/b:c:generate", GENERATE_TOO, {"model": "a/b:c"}),
         ("GET", "/v1/models/llama3:8b", MODEL, {"model": "llama3:8b"}),
-        ("GET", "/v1/videos/a/content", CONTENT, {"task_id": "a"}),
-        ("GET", "/v1/videos/a/frames", FRAMES, {"task_id": "a"}),
-        ("GET", "/v1/videos/a/frames/1", FRAME, {"task_id": "a", "frame": "1"}),
     ],
 )
 def test_a_path_finds_its_route(method: str, path: str, route: Route, arguments: dict[str, str]) -> None:
@@ -83,11 +76,44 @@ def test_a_verb_of_a_path_is_no_part_of_a_models_name_for_other_methods(method: 
     assert caught.value.headers == {"Allow": "POST"}
 
 
-@pytest.mark.parametrize("path", ["/v1/videos/a/content", "/v1/videos/a/frames/1"])
-def test_a_path_below_an_object_has_only_its_own_methods(path: str) -> None:
+ROUTES_OF_OBJECTS = [
+    Route("GET", "/v1/videos/{id}", "videos", model="none"),
+    Route("DELETE", "/v1/videos/{id}", "videos", model="none"),
+    Route("GET", "/v1/videos/{id}/content", "videos", model="none"),
+    Route("POST", "/v1/lists/{id}", "chat", model="none"),
+    Route("GET", "/v1/lists/{id}/items/{item}", "chat", model="none"),
+    Route("POST", "/v1/lists/count", "chat", model="none"),
+    Route("GET", "/v1/lists/{id}", "chat", model="none"),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("DELETE", "/v1/videos/a/content", "GET, HEAD"),
+        ("DELETE", "/v1/videos/a/content/", "GET, HEAD"),
+        ("DELETE", "/v1/videos/a/b/content", "GET, HEAD"),
+        ("POST", "/v1/lists/a/items/b", "GET, HEAD"),
+        ("GET", "/v1/lists/count", "POST"),
+    ],
+)
+def test_the_rest_of_a_longer_path_is_no_part_of_an_id_for_other_methods(method: str, path: str, allow: str) -> None:
+    table = RouteTable([ServedRoute("o", route) for route in ROUTES_OF_OBJECTS])
     with pytest.raises(MethodNotAllowed) as caught:
-        match("DELETE", path)
-    assert caught.value.headers == {"Allow": "GET, HEAD"}
+        table.match(method, path, {}, {})
+    assert caught.value.headers == {"Allow": allow}
+
+
+def test_an_id_may_still_contain_slashes() -> None:
+    table = RouteTable([ServedRoute("o", route) for route in ROUTES_OF_OBJECTS])
+    for path, arguments in (
+        ("/v1/videos/a/b", {"id": "a/b"}),
+        ("/v1/videos/a/contents", {"id": "a/contents"}),
+        ("/v1/videos/content", {"id": "content"}),
+        ("/v1/lists/items/b", {"id": "items/b"}),
+        ("/v1/lists/counts", {"id": "counts"}),
+    ):
+        assert table.match("GET", path, {}, {}).arguments == arguments
 
 
 def test_head_is_served_wherever_get_is() -> None:

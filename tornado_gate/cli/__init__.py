@@ -10,6 +10,7 @@ from tornado_gate._version import __version__
 from tornado_gate.cli.alerts import alerts
 from tornado_gate.cli.check import check
 from tornado_gate.cli.conf import conf
+from tornado_gate.cli.database import database
 from tornado_gate.cli.explain import explain
 from tornado_gate.cli.import_command import import_
 from tornado_gate.cli.keys import keys
@@ -35,6 +36,9 @@ Exit codes:
   2  invalid command line; `import`: written, but something could not be carried;
      `replay`: the tape cannot be replayed
 """
+
+COMMAND_EXIT_CODES = "Exit codes: 0 done; 1 failed, with the reason on stderr; 2 invalid command line."
+"""The end of the help of each command that does not state its own."""
 
 
 @click.group(
@@ -65,6 +69,7 @@ def cli() -> None:
       tornado-gate keys create --name ann    create an API key
       tornado-gate usage --group-by model    show what was used and what it cost
       tornado-gate conf push gate.yaml       keep the configuration of several nodes in their database
+      tornado-gate database copy             copy accounts and usage of one machine to PostgreSQL
     """
 
 
@@ -83,10 +88,23 @@ for command in (
     alerts,
     nodes,
     conf,
+    database,
 ):
     cli.add_command(command)
 for command in (import_, plan, explain, selftest, tapes, replay):
     cli.add_command(command)
+
+
+def state_exit_codes(group: click.Group) -> None:
+    """Add the exit codes to the help of each command below `group` that does not state its own."""
+    for command in group.commands.values():
+        if isinstance(command, click.Group):
+            state_exit_codes(command)
+        elif command.epilog is None and "xit code" not in (command.help or ""):
+            command.epilog = COMMAND_EXIT_CODES
+
+
+state_exit_codes(cli)
 
 
 def main() -> None:

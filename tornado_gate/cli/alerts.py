@@ -26,7 +26,12 @@ def alerts() -> None:
 @conf_option
 @click.option("--sink", "only", metavar="NAME", help="Send to this receiver only.")
 def test(conf_file: Path | None, only: str | None) -> None:
-    """Send a test message to each sink of the configuration, and print the result. Exit code 1 if one fails."""
+    """Send a test message to each sink of the configuration, and print the result. Exit code 1 if one fails.
+
+    \b
+      tornado-gate alerts test
+      tornado-gate alerts test --sink chat
+    """
     _, config = load(conf_file)
     names = list(config.alerts.sinks) if only is None else [only]
     if not names:

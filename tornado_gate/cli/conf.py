@@ -66,6 +66,10 @@ def push(
 
     If somebody has made another version since the base, the push is refused. The base is the version in the first line of
     FILE, which `conf show` writes; without this line it is the version whose difference is shown.
+
+    \b
+      tornado-gate conf push gate.yaml -m "more models"
+      tornado-gate conf push gate.yaml --dry-run
     """
     where = _get_database(conf_file)
     if file.exists() and not file.is_file():  # a device or a pipe may have no end
@@ -91,7 +95,11 @@ def push(
 @click.option("--wait", type=click.FloatRange(0, 600), default=5.0, metavar="S", help="Seconds to wait for the nodes.")
 @conf_option
 def rollback(version: int, message: str, wait: float, conf_file: Path | None) -> None:
-    """Make a new version with the text of VERSION. It is checked as by `conf push`."""
+    """Make a new version with the text of VERSION. It is checked as by `conf push`.
+
+    \b
+      tornado-gate conf rollback 11 -m "the new models fail"
+    """
     where = _get_database(conf_file)
     old = _read(where, version)
     proposal = _prepare(where, old.text, str(old))
@@ -102,7 +110,11 @@ def rollback(version: int, message: str, wait: float, conf_file: Path | None) ->
 @click.argument("version", type=click.IntRange(1), required=False)
 @conf_option
 def show(version: int | None, conf_file: Path | None) -> None:
-    """Print the text of VERSION; without VERSION, that of the newest one. The first line is a comment with its number."""
+    """Print the text of VERSION; without VERSION, that of the newest one. The first line is a comment with its number.
+
+    \b
+      tornado-gate conf show > gate.yaml
+    """
     stored = _read(_get_database(conf_file), version)
     click.echo(
         f"# tornado-gate: configuration version {stored.number}\n{stored.text}", nl=not stored.text.endswith("\n")
@@ -113,7 +125,11 @@ def show(version: int | None, conf_file: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @conf_option
 def history(conf_file: Path | None, *, as_json: bool) -> None:
-    """List the versions that are kept, newest first: the last 200."""
+    """List the versions that are kept, newest first: the last 200.
+
+    \b
+      tornado-gate conf history
+    """
     from tornado_gate.database.engine import DatabaseError
     from tornado_gate.server.control.conf_versions import list_versions, open_conf_database
 

@@ -54,8 +54,11 @@ def write_change(
         if isinstance(error, GateError):
             exit_with_message(error.message)
         _exit_refused(error)
+    if not review.diff:
+        click.echo("The file has this already.", err=True)
+        return
     _record(config, action, name, review)
-    click.echo(review.diff or "The file has this already.")
+    click.echo(review.diff)
     for note in review.notes:
         click.echo(f"note: {note}", err=True)
     click.echo(f"{review.file} is changed. A running gateway uses it within seconds.", err=True)

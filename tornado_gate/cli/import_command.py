@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 INCOMPLETE = 2
+EXIT_CODES = (
+    "Exit codes: 0 all was carried; 1 failed; 2 written, but something was not carried, or invalid command line."
+)
 
 
 @click.group("import", short_help="Write a configuration from that of another gateway.")
@@ -73,7 +76,7 @@ _keys_option = click.option(
 )
 
 
-@import_.command("litellm", short_help="LiteLLM's config.yaml and its database.")
+@import_.command("litellm", short_help="LiteLLM's config.yaml and its database.", epilog=EXIT_CODES)
 @_source_options
 @click.option(
     "--database", metavar="ADDRESS", callback=_parse_address, help="LiteLLM's database, with its keys and teams."
@@ -103,7 +106,7 @@ def import_litellm(
     _import(Target(output, keys_file, force), "LiteLLM", source, read)
 
 
-@import_.command("new-api", short_help="The database of new-api or one-api.")
+@import_.command("new-api", short_help="The database of new-api or one-api.", epilog=EXIT_CODES)
 @_source_options
 def import_new_api(source: Path | str, output: Path | None, force: bool) -> None:
     """Import the database of new-api or one-api: channels, and the tokens of its users with their text.
@@ -119,7 +122,7 @@ def import_new_api(source: Path | str, output: Path | None, force: bool) -> None
     _import(Target(output, None, force), "new-api", source, lambda source: read_new_api(read_new_api_tables(source)))
 
 
-@import_.command("portkey", short_help="Configs of Portkey as JSON.")
+@import_.command("portkey", short_help="Configs of Portkey as JSON.", epilog=EXIT_CODES)
 @_source_options
 def import_portkey(source: Path | str, output: Path | None, force: bool) -> None:
     """Import a config of Portkey, a list of them, or {"configs": [...], "virtual_keys": [...]}.
@@ -141,7 +144,7 @@ def import_portkey(source: Path | str, output: Path | None, force: bool) -> None
     _import(Target(output, None, force), "Portkey", source, read)
 
 
-@import_.command("bifrost", short_help="Bifrost's config.json, or its database.")
+@import_.command("bifrost", short_help="Bifrost's config.json, or its database.", epilog=EXIT_CODES)
 @_source_options
 @_keys_option
 def import_bifrost(source: Path | str, output: Path | None, force: bool, keys_file: Path | None) -> None:

@@ -191,6 +191,10 @@ def list_keys(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> N
     """List all keys: ID, name, first characters, permissions and state. Times are UTC.
 
     Exit code 1 if the data directory has no key store; keys of the configuration are listed all the same.
+
+    \b
+      tornado-gate keys list
+      tornado-gate keys list --json
     """
     from tornado_gate.database.engine import DatabaseError
 
@@ -288,7 +292,11 @@ def _format_time(seconds: float | None) -> str:
 @data_dir_option
 @click.argument("named", metavar="ID|NAME")
 def revoke(conf_file: Path | None, data_dir: Path | None, named: str) -> None:
-    """Revoke a key, given its ID or, if only one key has it, its name. Takes effect in every running server within a second."""
+    """Revoke a key, given its ID or, if only one key has it, its name. Takes effect in every running server within a second.
+
+    \b
+      tornado-gate keys revoke nightly
+    """
     from tornado_gate.accounts.errors import AccountError
     from tornado_gate.database.engine import DatabaseError
 
@@ -343,6 +351,9 @@ def adopt(conf_file: Path | None, data_dir: Path | None, named: str) -> None:
     """Make a suspended key work again, with the same text. `keys list` shows suspended keys and the reasons.
 
     Its maker may still have the text: `keys rotate` replaces it by another one.
+
+    \b
+      tornado-gate keys adopt nightly
     """
     from tornado_gate.accounts.errors import AccountError
     from tornado_gate.database.engine import DatabaseError

@@ -45,7 +45,11 @@ def override(
     factor: float | None,
     until: str,
 ) -> None:
-    """SUBJECT is the id of a key, user or team, or the name of a model or provider entry in conf; - for the gateway."""
+    """SUBJECT is the id of a key, user or team, or the name of a model or provider entry in conf; - for the gateway.
+
+    \b
+      tornado-gate limits override team team_1a2b requests_per_minute --factor 2 --until 2h
+    """
     from tornado_gate.accounts.people import COMMAND
     from tornado_gate.codec.durations import parse_moment
 
@@ -66,7 +70,11 @@ def override(
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_overrides(conf_file: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
-    """List the changes that have not ended, newest first."""
+    """List the changes that have not ended, newest first.
+
+    \b
+      tornado-gate limits list
+    """
     with open_accounts(conf_file, data_dir) as (accounts, _):
         overrides = accounts.limit_overrides.list_all()
     rows = [
@@ -88,7 +96,11 @@ def list_overrides(conf_file: Path | None, data_dir: Path | None, *, as_json: bo
 @data_dir_option
 @click.argument("identity", metavar="ID")
 def end(conf_file: Path | None, data_dir: Path | None, identity: str) -> None:
-    """End the change with an ID that `limits list` prints."""
+    """End the change with an ID that `limits list` prints.
+
+    \b
+      tornado-gate limits end ID
+    """
     from tornado_gate.accounts.people import COMMAND
 
     with open_accounts(conf_file, data_dir) as (accounts, _):

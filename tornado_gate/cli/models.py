@@ -35,7 +35,12 @@ def models() -> None:
 @conf_option
 @data_dir_option
 def add_model(name: str, provider: str, model: str | None, conf_file: Path | None, data_dir: Path | None) -> None:
-    """Add the model NAME, as callers name it. With a * in NAME, the rest of the name goes upstream: 'openai/*'."""
+    """Add the model NAME, as callers name it. With a * in NAME, the rest of the name goes upstream: 'openai/*'.
+
+    \b
+      tornado-gate models add fast --provider openai --model gpt-4o-mini
+      tornado-gate models add 'openai/*' --provider openai
+    """
     from tornado_gate.config.entry_edits import EntryAddition
 
     _, config = load_file(conf_file, data_dir)
@@ -49,7 +54,11 @@ def add_model(name: str, provider: str, model: str | None, conf_file: Path | Non
 @conf_option
 @data_dir_option
 def remove_model(name: str, conf_file: Path | None, data_dir: Path | None) -> None:
-    """Remove the model NAME from the configuration file."""
+    """Remove the model NAME from the configuration file.
+
+    \b
+      tornado-gate models remove fast
+    """
     from tornado_gate.config.entry_edits import EntryRemoval
 
     _, config = load_file(conf_file, data_dir)
@@ -66,6 +75,9 @@ def show_model(name: str, conf_file: Path | None, as_json: bool) -> None:
 
     The facts are from the plugin's table of models and from `model_rules` of the provider entry; each row is listed with its
     source, in the order in which the rows apply. Unknown models get the facts of the newest family.
+
+    \b
+      tornado-gate models show gpt-4o
     """
     from tornado_gate.plugins.host import PluginHost
     from tornado_gate.server.process.process import Overrides, check_plugins, load_config

@@ -43,6 +43,9 @@ def list_all(conf_file: Path | None, data_dir: Path | None, *, as_json: bool) ->
            For a configuration file: the beginning of the digest of its text.
     LAG    the seconds from the making of a version to its use; of a newer one, until now.
     FAULT  why the node does not use the newest version.
+
+    \b
+      tornado-gate nodes list --conf postgresql://user@host/gate
     """
     from tornado_gate.server.control.nodes import list_nodes
 

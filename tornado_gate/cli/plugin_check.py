@@ -26,7 +26,11 @@ def check_plugins(names: tuple[str, ...], check_all: bool, as_json: bool) -> Non
     both. No network, no key and no configuration is needed. docs/plugins/plugin-testing.md explains how a plugin ships the
     responses of its vendor.
 
-    Exits with 1 if a plugin fails.
+    Exit code 1 if a plugin fails.
+
+    \b
+      tornado-gate plugins check openai
+      tornado-gate plugins check --all
     """
     from tornado_gate.testing.conformance.run import list_names
 

@@ -52,6 +52,10 @@ def list_plugins(conf_file: Path | None, data_dir: Path | None, as_json: bool, m
 
     A failed plugin is listed with its error: from its import by this command, or from a running server with the same data
     directory.
+
+    \b
+      tornado-gate plugins list
+      tornado-gate plugins list --matrix      which provider has which operation
     """
     from tornado_gate.plugins import failure_log, running_versions
     from tornado_gate.plugins.discovery import describe_update

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,16 +22,18 @@ from tornado_gate.cli.conf_changes import load_file, read_secret, write_change
 from tornado_gate.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tornado_gate.config.entry_edits import Step
     from tornado_gate.config.model import Config
 
 
-@click.group(short_help="Add, test, list and remove accounts at vendors.")
+@click.group(short_help="Add, change, test, list and remove accounts at vendors.")
 def providers() -> None:
-    """Add, test, list and remove provider entries: accounts at vendors.
+    """Add, change, test, list and remove provider entries: accounts at vendors.
 
     \b
       tornado-gate providers add openai --plugin openai --api-key-stdin < key.txt
       tornado-gate providers test openai
+      tornado-gate providers set openai 'timeouts={total: 300}'
       tornado-gate models add gpt-4o --provider openai
 
     Changes are written to the configuration file, whose comments and order stay. A key goes to the encrypted store below the
@@ -57,7 +60,13 @@ def add_provider(
     conf_file: Path | None,
     data_dir: Path | None,
 ) -> None:
-    """Add the provider entry NAME. The change is checked, then written."""
+    """Add the provider entry NAME. The change is checked, then written.
+
+    \b
+      tornado-gate providers add openai --plugin openai --api-key-stdin < key.txt
+      tornado-gate providers add deepseek --plugin openai --setting preset=deepseek --api-key-stdin < key.txt
+      tornado-gate providers add own --plugin openai --base-url http://10.0.0.7:8000/v1
+    """
     from tornado_gate.config.entry_edits import EntryAddition
 
     path, config = load_file(conf_file, data_dir)
@@ -82,20 +91,55 @@ def _choose_settings(path: Path, plugin: str, settings: tuple[str, ...], base_ur
     if not settings and not base_url:
         offer = find_vendor(list_vendors(path), plugin)
         return dict(offer.vendor.settings) if offer else {}
-    return dict(_parse_setting(text) for text in settings)
+    return dict(_parse_setting(text, "--setting") for text in settings)
 
 
-def _parse_setting(text: str) -> tuple[str, Any]:
+def _parse_setting(text: str, hint: str) -> tuple[str, Any]:
     from tornado_gate.config import source
     from tornado_gate.config.faults import FileFaults
 
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise click.BadParameter("must be NAME=VALUE", param_hint="--setting")
+        raise click.BadParameter("must be NAME=VALUE", param_hint=hint)
     try:
         return name, source.parse(value, Path("setting")).values
     except FileFaults as error:
-        raise click.BadParameter(f"{name}: {error.faults[0][1]}", param_hint="--setting") from None
+        raise click.BadParameter(f"{name}: {error.faults[0][1]}", param_hint=hint) from None
+
+
+@providers.command("set", short_help="Change a provider entry, such as its address or key.")
+@click.argument("name")
+@click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--api-key-stdin", is_flag=True, help="Read the new key from standard input.")
+@conf_option
+@data_dir_option
+def set_provider(
+    name: str, settings: tuple[str, ...], api_key_stdin: bool, conf_file: Path | None, data_dir: Path | None
+) -> None:
+    """Change keys of the provider entry NAME. The change is checked, then written, and its diff is printed.
+
+    \b
+      tornado-gate providers set openai base_url=https://eu.api.openai.com/v1 --api-key-stdin < key.txt
+      tornado-gate providers set openai 'timeouts={total: 300}' organization=null
+      tornado-gate providers set openai --api-key-stdin < new-key.txt
+
+    A value is YAML; null removes the key from the entry. An address at another scheme, host or port needs the API key again in
+    the same command, because the stored one would be sent there.
+    """
+    from tornado_gate.config.entry_edits import EntryChange
+    from tornado_gate.config.secret_moves import list_references
+
+    members = dict(_parse_setting(text, "KEY=VALUE") for text in settings)
+    if not members and not api_key_stdin:
+        raise click.UsageError("Nothing to change: give KEY=VALUE or --api-key-stdin.")
+    _, config = load_file(conf_file, data_dir)
+    if api_key_stdin:
+        members["api_key"] = read_secret()
+
+    def make_steps(entry: Mapping[str, Any]) -> list[Step]:
+        return [EntryChange(section="providers", name=name, members=entry, new_secrets=list_references(entry))]
+
+    write_change(config, "provider.change", name, make_steps, members)
 
 
 @providers.command("test", short_help="Test the connection, and print the vendor's models.")
@@ -104,7 +148,11 @@ def _parse_setting(text: str) -> tuple[str, Any]:
 @conf_option
 @data_dir_option
 def test_provider(name: str, model: str, conf_file: Path | None, data_dir: Path | None) -> None:
-    """Ask the vendor of the provider entry NAME for its models, and print their names. Exit code 1 if it refuses."""
+    """Ask the vendor of the provider entry NAME for its models, and print their names. Exit code 1 if it refuses.
+
+    \b
+      tornado-gate providers test openai
+    """
     from tornado_gate.pipeline.connection_tests import check_connection
     from tornado_gate.plugins.host import PluginHost
     from tornado_gate.server.process.process import check_plugins
@@ -130,7 +178,11 @@ def test_provider(name: str, model: str, conf_file: Path | None, data_dir: Path 
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
 def list_providers(conf_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
-    """List the provider entries: plugin, address, whether a key is set, and the models that use them."""
+    """List the provider entries: plugin, address, whether a key is set, and the models that use them.
+
+    \b
+      tornado-gate providers list
+    """
     _, config = load(conf_file, data_dir)
     rows = _list_rows(config)
     if as_json:
@@ -174,7 +226,11 @@ def _list_rows(config: Config) -> list[dict[str, Any]]:
 @conf_option
 @data_dir_option
 def remove_provider(name: str, conf_file: Path | None, data_dir: Path | None) -> None:
-    """Remove the provider entry NAME. Its key is deleted after a month, so that the change can be reversed."""
+    """Remove the provider entry NAME. Its key is deleted after a month, so that the change can be reversed.
+
+    \b
+      tornado-gate providers remove openai
+    """
     from tornado_gate.config.entry_edits import EntryRemoval
 
     _, config = load_file(conf_file, data_dir)

@@ -20,7 +20,7 @@ def replay(tape: str, conf_file: Path | None, data_dir: Path | None, *, with_tim
     An upstream on this machine plays the recorded bytes. The request that it gets, and the response to the caller, are compared
     with the tape. Nothing is sent to a vendor. The provider entries are those of the tape; guards and wrappers are off.
 
-    Exits with 0 if both are equal, with 1 if one is different, and with 2 if the tape cannot be replayed.
+    Exit code 0 if both are equal, 1 if one is different, 2 if the tape cannot be replayed.
 
     \b
       tornado-gate replay weather.jsonl

@@ -37,7 +37,11 @@ def secrets() -> None:
 @conf_option
 @data_dir_option
 def set_secret(name: str, conf_file: Path | None, data_dir: Path | None) -> None:
-    """Read the secret NAME from standard input. A running gateway uses a replaced secret after its next reload."""
+    """Read the secret NAME from standard input. A running gateway uses a replaced secret after its next reload.
+
+    \b
+      tornado-gate secrets set smtp-password < password.txt
+    """
     with _open_store(conf_file, data_dir) as store:
         store.write(name, read_secret())
     click.echo(f"{name} is set. Write ${{secret:{name}}} in the configuration.", err=True)
@@ -47,7 +51,11 @@ def set_secret(name: str, conf_file: Path | None, data_dir: Path | None) -> None
 @conf_option
 @data_dir_option
 def list_secrets(conf_file: Path | None, data_dir: Path | None) -> None:
-    """List the names of secrets with their age. One that the configuration no longer names is deleted after 30 days."""
+    """List the names of secrets with their age. One that the configuration no longer names is deleted after 30 days.
+
+    \b
+      tornado-gate secrets list
+    """
     with _open_store(conf_file, data_dir) as store:
         rows = [
             [secret.name, _format(secret.changed), _format(secret.retired) if secret.retired else "-"]
@@ -65,7 +73,11 @@ def _format(moment: float) -> str:
 @conf_option
 @data_dir_option
 def remove_secret(name: str, conf_file: Path | None, data_dir: Path | None) -> None:
-    """Delete the secret NAME, unless the configuration file names it."""
+    """Delete the secret NAME, unless the configuration file names it.
+
+    \b
+      tornado-gate secrets remove smtp-password
+    """
     from tornado_gate.config import source
     from tornado_gate.config.entry_edits import list_secret_names
 
@@ -85,6 +97,9 @@ def rotate_key(conf_file: Path | None, data_dir: Path | None) -> None:
 
     With GATE_SECRET_KEY, first set it to the new and the old key, separated by a comma. Run this command, then remove the old
     one.
+
+    \b
+      tornado-gate secrets rotate
     """
     with _open_store(conf_file, data_dir) as store:
         count = store.rotate()

@@ -37,7 +37,11 @@ def tapes() -> None:
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_tapes(conf_file: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
-    """List the tapes that have not expired. Marks: `truncated`, and `withheld` if a guard has replaced a part of the response."""
+    """List the tapes that have not expired. Marks: `truncated`, and `withheld` if a guard has replaced a part of the response.
+
+    \b
+      tornado-gate tapes list
+    """
     rows = _open_store(conf_file, data_dir).list_tapes()
     if as_json:
         click.echo(json.dumps([asdict(tape) for tape in rows], indent=2))
@@ -58,7 +62,11 @@ def list_tapes(conf_file: Path | None, data_dir: Path | None, *, as_json: bool) 
 @data_dir_option
 @click.argument("identity", metavar="ID")
 def show(conf_file: Path | None, data_dir: Path | None, identity: str) -> None:
-    """Print the lines of the tape with an ID that `tapes list` prints. They are JSON: see docs/deployment/observability.md."""
+    """Print the lines of the tape with an ID that `tapes list` prints. They are JSON: see docs/deployment/observability.md.
+
+    \b
+      tornado-gate tapes show ID > tape.jsonl
+    """
     data = _open_store(conf_file, data_dir).read(identity)
     if data is None:
         exit_with_message(describe_unknown(identity))
@@ -70,7 +78,11 @@ def show(conf_file: Path | None, data_dir: Path | None, identity: str) -> None:
 @data_dir_option
 @click.argument("identity", metavar="ID")
 def delete(conf_file: Path | None, data_dir: Path | None, identity: str) -> None:
-    """Delete the tape with an ID that `tapes list` prints."""
+    """Delete the tape with an ID that `tapes list` prints.
+
+    \b
+      tornado-gate tapes delete ID
+    """
     if not _open_store(conf_file, data_dir).delete(identity):
         exit_with_message(describe_unknown(identity))
     click.echo(f"{identity} is deleted.", err=True)

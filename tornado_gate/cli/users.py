@@ -103,7 +103,11 @@ def _print_link(config: Config, token: str) -> None:
 @click.option("--search", default="", metavar="TEXT", help="Only users whose e-mail or name contains TEXT.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_users(conf_file: Path | None, data_dir: Path | None, search: str, as_json: bool) -> None:
-    """List users: e-mail, name, role, state and last sign-in. Times are UTC."""
+    """List users: e-mail, name, role, state and last sign-in. Times are UTC.
+
+    \b
+      tornado-gate users list --search example.org
+    """
     rows: list[dict[str, str]] = []
     with open_accounts(conf_file, data_dir) as (accounts, _):
         while True:
@@ -144,6 +148,9 @@ def create_administrator(conf_file: Path | None, data_dir: Path | None, name: st
     """Create an administrator, and print a link that sets the password. It is valid once, for 24 hours.
 
     For the first account this is the alternative to the set-up token that the server prints at its start.
+
+    \b
+      tornado-gate users create-administrator ann@example.org --name Ann
     """
     from tornado_gate.accounts.people import COMMAND
 
@@ -158,7 +165,11 @@ def create_administrator(conf_file: Path | None, data_dir: Path | None, name: st
 @data_dir_option
 @_email_argument
 def reset_link(conf_file: Path | None, data_dir: Path | None, email: str) -> None:
-    """Print a link that sets a new password, once, within 24 hours. Earlier links end; sessions end when it is used."""
+    """Print a link that sets a new password, once, within 24 hours. Earlier links end; sessions end when it is used.
+
+    \b
+      tornado-gate users reset-link ann@example.org
+    """
     from tornado_gate.accounts.people import COMMAND
 
     with open_accounts(conf_file, data_dir) as (accounts, config):
@@ -170,7 +181,11 @@ def reset_link(conf_file: Path | None, data_dir: Path | None, email: str) -> Non
 @data_dir_option
 @_email_argument
 def disable(conf_file: Path | None, data_dir: Path | None, email: str) -> None:
-    """Disable a user: sessions end, keys are refused, and signing in is impossible, until the user is enabled again."""
+    """Disable a user: sessions end, keys are refused, and signing in is impossible, until the user is enabled again.
+
+    \b
+      tornado-gate users disable ann@example.org
+    """
     _set_state(conf_file, data_dir, email, "disabled")
 
 
@@ -179,7 +194,11 @@ def disable(conf_file: Path | None, data_dir: Path | None, email: str) -> None:
 @data_dir_option
 @_email_argument
 def enable(conf_file: Path | None, data_dir: Path | None, email: str) -> None:
-    """Enable a disabled user. Keys work again within a second; the user has to sign in again."""
+    """Enable a disabled user. Keys work again within a second; the user has to sign in again.
+
+    \b
+      tornado-gate users enable ann@example.org
+    """
     _set_state(conf_file, data_dir, email, "active")
 
 
@@ -200,7 +219,11 @@ def _set_state(conf_file: Path | None, data_dir: Path | None, email: str, state:
 @click.option("--budget", default=None, metavar="B", help='Such as "5/d,100/mo,tokens=1M/d"; "" for none.')
 @_email_argument
 def limit(conf_file: Path | None, data_dir: Path | None, limit: str | None, budget: str | None, email: str) -> None:
-    """Set the limits and the budget that all keys of a user share. An omitted option changes nothing."""
+    """Set the limits and the budget that all keys of a user share. An omitted option changes nothing.
+
+    \b
+      tornado-gate users limit ann@example.org --limit requests=60/m --budget 5/d
+    """
     from tornado_gate.accounts.bound_texts import parse_budget, parse_limits
     from tornado_gate.accounts.people import COMMAND
 

@@ -12,16 +12,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
 
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.people import Actor
 from tornado_gate.codec.secret_words import is_harmless, is_secret_name, is_secret_value
 from tornado_gate.config.entry_edits import Step
-from tornado_gate.config.model import Config, ProviderConfig
+from tornado_gate.config.model import Config
 from tornado_gate.config.secret_store import SecretError
 from tornado_gate.errors import GateError, InvalidField, RequestError, Unavailable
-from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.control.shared_secrets import open_secret_store
 from tornado_gate.server.process.conf_change import ChangeRefused, Review, apply_change
 from tornado_gate.server.services import Services
@@ -116,47 +114,6 @@ def record_change(services: Services, actor: Actor, action: str, name: str, deta
     """Add the change to the audit log. Synchronous."""
     with services.database.write() as connection:
         record(connection, actor, action, name, **detail)
-
-
-def require_keys_again(
-    snapshot: Snapshot, provider: str, members: Mapping[str, Any], *, may_refer: bool = False
-) -> None:
-    """Raise RequestError if a change of a provider entry would send its stored keys to another scheme, host or port.
-
-    Whoever may change the address does not know the keys, and could otherwise read them at an address of their own. `may_refer`:
-    a new key may be a reference, because it was stored just now.
-    """
-    entry = snapshot.config.providers.get(provider)
-    if entry is None or not _moves_entry(snapshot, entry, members):
-        return
-    given = {name for name, value in members.items() if may_refer or "${" not in str(value)}
-    stored = {"api_key": entry.api_key, "api_keys": entry.api_keys[1:], "headers": entry.headers}
-    missing = [name for name, value in stored.items() if value and name not in given]
-    if not missing:
-        return
-    message = (
-        "The change has another scheme, host or port, to which the stored keys would be sent. Send the keys for the new "
-        f"address in the same change, not as references: {', '.join(missing)}."
-    )
-    raise RequestError(message, param="api_key", code="provider_key_required", status=400)
-
-
-def _moves_entry(snapshot: Snapshot, entry: ProviderConfig, members: Mapping[str, Any]) -> bool:
-    """Return whether a change may give an entry another address: by `base_url`, or by a plugin with another default."""
-    if "base_url" in members:
-        target = snapshot.targets.providers.get(entry.name)
-        address = (target.capabilities.base_url if target else None) or entry.base_url
-        return not read_origin(address) or read_origin(str(members["base_url"] or "")) != read_origin(address)
-    return not entry.base_url and members.get("plugin", entry.plugin) != entry.plugin
-
-
-def read_origin(address: str) -> str:
-    """Return scheme, host and port of an address, because a path or a password may be secret; "" if it has none."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return ""
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
 
 
 def store_key(config: Config, provider: str, key: str) -> str:

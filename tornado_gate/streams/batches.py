@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +25,7 @@ class BatchIterator(Generic[T]):
             self._left = (await self.fetch_batch())[::-1]
         return self._left.pop()
 
-    def next_batch(self) -> Awaitable[list[T]]:
+    def next_batch(self) -> Coroutine[Any, Any, list[T]]:
         """Return the next items, at least one. Raises StopAsyncIteration after the last."""
         return self._take_left() if self._left else self.fetch_batch()
 
@@ -51,7 +51,7 @@ class BatchIterator(Generic[T]):
         raise NotImplementedError
 
 
-def make_batch_reader(items: AsyncIterator[T]) -> Callable[[], Awaitable[list[T]]]:
+def make_batch_reader(items: AsyncIterator[T]) -> Callable[[], Coroutine[Any, Any, list[T]]]:
     """Return a function that reads the next batch of `items`; other async iterators yield batches of one item."""
     if isinstance(items, BatchIterator):
         return items.next_batch

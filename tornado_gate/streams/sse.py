@@ -147,8 +147,15 @@ def parse(raw: bytes) -> Frame | None:
 
 def parse_json(raw: bytes) -> Any:
     """Return the JSON value in the data of a raw frame; None without data or with data that is not JSON."""
-    frame = parse(raw)
     try:
+        if (
+            raw.startswith(b"data: ")
+            and raw.find(b"\n") == len(raw) - 2
+            and raw.endswith(b"\n")
+            and raw.find(b"\r") < 0
+        ):
+            return orjson.loads(raw[6:])  # the same as below, for nearly all frames
+        frame = parse(raw)
         return None if frame is None else orjson.loads(frame.data)
     except orjson.JSONDecodeError:
         return None

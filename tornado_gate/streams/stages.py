@@ -191,6 +191,11 @@ class Flow(BatchIterator[T]):
     def is_exhausted(self) -> bool:
         return self.ending is END and not self._ready and not self._left
 
+    def gather_body(self, hold: Callable[[int], None]) -> int:
+        """Let the source deliver its rest as one item, see `HttpResponse.gather_body`. Return 0 if it cannot."""
+        gather = getattr(self._source, "gather_body", None)
+        return 0 if gather is None or self._left or self._ready else gather(hold)
+
     def add_step(self, step: Step[Any, Any]) -> None:
         """Add a step to an unread flow, see `add_step`."""
         self._steps.append(step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from urllib.parse import unquote
@@ -47,7 +47,7 @@ class RouteTable:
         self._exclusive: dict[tuple[str, str], MatchedRoute] = {}
         for entry in served:
             self._add(entry)
-        self._reserve_endings()
+        self._reserve_longer_paths()
 
     def _add(self, served: ServedRoute) -> None:
         route = served.route
@@ -63,16 +63,16 @@ class RouteTable:
         rivals.append(served)
         rivals.sort(key=lambda rival: rival.route.claims is None)
 
-    def _reserve_endings(self) -> None:
-        """Let no path parameter end with the end of another route: `GET /v1/models/x:generate` is a 405, and not a model of that
-        name; `DELETE /v1/videos/x/content` too.
+    def _reserve_longer_paths(self) -> None:
+        """Let no path parameter contain the rest of a longer path.
+
+        So `GET /v1/models/x:generate` is a 405, and not a model of that name, and `DELETE /v1/videos/x/content` is no deletion.
         """
-        for alike in self._patterns.values():
+        for start, alike in self._patterns.items():
+            exact = [path for path in self._exact if path.startswith(start)]
             for path, (_, methods) in alike.items():
-                below = (f"{path}:", f"{path}/")
-                endings = [other.removeprefix(path) for other in alike if other.startswith(below)]
-                if endings and path.endswith("}"):
-                    alike[path] = _compile_pattern(path, endings), methods
+                longer = [other for other in alike if other.startswith((f"{path}:", f"{path}/"))]
+                alike[path] = _compile_pattern(path, reserved=longer + exact), methods
 
     def find_exclusive(self, method: str, path: str) -> MatchedRoute | None:
         """Return the route for a method and an exact path if only one format serves it, so that headers need not be read; else
@@ -174,19 +174,23 @@ def _unknown_route_error(path: str) -> NotFound:
     return NotFound(message, code="unknown_route")
 
 
-def _compile_pattern(path: str, reserved: Iterable[str] = ()) -> re.Pattern[str]:
+def _compile_pattern(path: str, reserved: Sequence[str] = ()) -> re.Pattern[str]:
     """Return the pattern of a path such as ``/v1/models/{model}``.
 
-    The last parameter may contain slashes, like model names. It does not match if it ends with a path of `reserved`.
+    The last parameter may contain slashes, like model names. What the paths `reserved` match does not match.
     """
+    others = "|".join(_write_pattern(other, "(?:{1})") for other in reserved)
+    return re.compile((rf"(?!(?:{others})\Z)" if others else "") + _write_pattern(path, "(?P<{0}>{1})"))
+
+
+def _write_pattern(path: str, group: str) -> str:
+    """Return the regular expression of a path. `group` is the form of a group, whose fields are its name and its content."""
     names = _SEGMENT.findall(path)
     pieces = _SEGMENT.split(path)
     text = re.escape(pieces[0])
-    endings = ("[^/]+".join(map(re.escape, _SEGMENT.split(ending)[::2])) for ending in reserved)
-    barred = "".join(rf"(?!.+{ending}\Z)" for ending in endings)
     for name, literal in zip(pieces[1::2], pieces[2::2], strict=True):
-        text += f"(?P<{name}>{barred + '.+' if name == names[-1] else '[^/]+'})" + re.escape(literal)
-    return re.compile(text)
+        text += group.format(name, ".+" if name == names[-1] else "[^/]+") + re.escape(literal)
+    return text
 
 
 def _find_rest(prefix: str, suffix: str, name: str) -> str:

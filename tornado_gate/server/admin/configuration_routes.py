@@ -23,7 +23,6 @@ from tornado_gate.server.configuration_changes import (
     AppliedChange,
     change_configuration,
     forget_keys,
-    require_keys_again,
     store_secrets,
 )
 from tornado_gate.server.plugin_settings import store_setting_secrets
@@ -96,16 +95,15 @@ async def create_provider(request: AdminRequest) -> ChangedEntry:
 
 async def change_provider(request: AdminRequest) -> ChangedEntry:
     _, members, version = _split_body(request.body)
-    require_keys_again(request.services.gate.snapshot, request.id, members)
     return await _write_with_key(request, "provider.change", request.id, members, version, _change_provider)
 
 
-def _add_provider(name: str, entry: Mapping[str, Any]) -> Step:
-    return EntryAddition(section="providers", name=name, entry=entry)
+def _add_provider(name: str, entry: Mapping[str, Any], references: list[str]) -> Step:
+    return EntryAddition(section="providers", name=name, entry=entry, new_secrets=frozenset(references))
 
 
-def _change_provider(name: str, members: Mapping[str, Any]) -> Step:
-    return EntryChange(section="providers", name=name, members=members)
+def _change_provider(name: str, members: Mapping[str, Any], references: list[str]) -> Step:
+    return EntryChange(section="providers", name=name, members=members, new_secrets=frozenset(references))
 
 
 async def _write_with_key(
@@ -115,7 +113,7 @@ async def _write_with_key(
     config = request.services.gate.snapshot.config
     members, references = await request.run(store_secrets, config, name, members)
     try:
-        return await _write(request, action, name, [make_step(name, members)], version)
+        return await _write(request, action, name, [make_step(name, members, references)], version)
     except GateError:
         await request.run(forget_keys, config, references)
         raise
@@ -143,7 +141,7 @@ async def change_plugin(request: AdminRequest) -> ChangedEntry:
         raise NotFound("No plugin of this name is installed. GET /admin/v1/plugins lists them.", code="unknown_plugin")
     members, references = await request.run(store_setting_secrets, config, request.id, members)
     try:
-        step = PluginChange(plugin=request.id, members=members, on=on)
+        step = PluginChange(plugin=request.id, members=members, on=on, new_secrets=frozenset(references))
         return await _write(request, "plugin.change", request.id, [step], version)
     except GateError:
         await request.run(forget_keys, config, references)
@@ -152,14 +150,14 @@ async def change_plugin(request: AdminRequest) -> ChangedEntry:
 
 async def create_model(request: AdminRequest) -> ChangedEntry:
     name, entry, version = _split_body(request.body)
-    step = EntryAddition(section="models", name=name, entry=entry)
+    step = EntryAddition(section="models", name=name, entry=entry, new_secrets=frozenset())
     return await _write(request, "model.create", name, [step], version)
 
 
 async def change_model(request: AdminRequest) -> ChangedEntry:
     _, members, version = _split_body(request.body)
     name = _get_model_name(request)
-    step = EntryChange(section="models", name=name, members=members)
+    step = EntryChange(section="models", name=name, members=members, new_secrets=frozenset())
     return await _write(request, "model.change", name, [step], version)
 
 

@@ -21,7 +21,6 @@ from tornado_gate.pipeline.vendors import OfferedVendor, list_vendors
 from tornado_gate.server.configuration_changes import (
     AppliedChange,
     change_configuration,
-    require_keys_again,
     run_check,
     store_key,
 )
@@ -68,7 +67,6 @@ class ProviderFormPage(AdminHandler):
 
     async def _handle(self, form: Form, draft: Draft) -> None:
         try:
-            require_keys_again(self.snapshot, draft.name, draft.entry, may_refer=True)
             if self.get_field("action") == "save":
                 await self._save(form, draft)
             else:
