@@ -13,7 +13,8 @@ NODE_TESTS := qa/node
 AGENTS := qa/agents
 # One process more than cores, because tests also wait: for time-outs, and for processes that start and end.
 TEST_PROCESSES ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$(( cores < 3 ? cores + 1 : 4 )))
-PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+# A test that ends its process runs once more, in a new one: a second end is no chance, and the run ends.
+PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --max-worker-restart 1 --dist loadfile --no-loadscope-reorder
 SETUPS := setup.py tornado_gate/_version.py $(wildcard plugins/*/setup.py)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

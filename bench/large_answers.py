@@ -10,6 +10,7 @@ import base64
 import json
 import sys
 from functools import lru_cache
+from typing import Any
 
 import uvloop
 
@@ -130,7 +131,7 @@ def completions(kind: str, streams: bool) -> list[bytes]:
 
 
 def anthropic(kind: str, streams: bool) -> list[bytes]:
-    message = {
+    message: dict[str, object] = {
         "id": "m",
         "type": "message",
         "role": "assistant",
@@ -172,7 +173,7 @@ def anthropic(kind: str, streams: bool) -> list[bytes]:
 
 
 def gemini(kind: str, streams: bool) -> list[bytes]:
-    def one(text: str, **more: object) -> dict[str, object]:
+    def one(text: str, **more: object) -> dict[str, Any]:
         return {
             "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "index": 0, **more}],
             "modelVersion": "m",
@@ -185,7 +186,7 @@ def gemini(kind: str, streams: bool) -> list[bytes]:
         made = one("", finishReason="STOP")
         made["candidates"][0]["content"]["parts"] = [
             {"functionCall": {"name": "f", "args": json.loads(arguments(kind))}}
-        ]  # type: ignore[index]
+        ]
         return [json.dumps(made).encode()]
     return [json.dumps(one(text_of(kind), finishReason="STOP")).encode()]
 
@@ -228,7 +229,8 @@ def responses(kind: str, streams: bool) -> list[bytes]:
     if not streams:
         return [json.dumps(whole).encode()]
     text = "".join(pieces(kind))
-    done = {**item, "content": [{"type": "output_text", "text": text, "annotations": []}]}
+    part = {"type": "output_text", "text": text, "annotations": []}
+    done = {**item, "content": [part]}
     events: list[dict[str, object]] = [
         {"type": "response.created", "response": {**whole, "status": "in_progress", "output": []}},
         {
@@ -259,8 +261,8 @@ def responses(kind: str, streams: bool) -> list[bytes]:
             "item_id": "i",
             "output_index": 0,
             "content_index": 0,
-            "part": done["content"][0],
-        },  # type: ignore[index]
+            "part": part,
+        },
         {"type": "response.output_item.done", "output_index": 0, "item": done},
         {"type": "response.completed", "response": {**whole, "output": [done]}},
     ]

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, func, insert, literal, literal_column, select, text
+from sqlalchemy import BigInteger, ColumnElement, func, insert, literal, literal_column, select, text
 
 from tests.ledger.rows import make_stored_row
 from tests.support.postgres import PostgresServer
@@ -90,6 +90,7 @@ def make_totals(database: Database, start: float, end: float) -> None:
         for hour in range(int(start // HOUR) * HOUR, int(end) + 1, HOUR):
             rows = (usage.c.id >= find_first_id(hour), usage.c.id < find_first_id(hour + HOUR))
             for (span, tagged, _), table in TOTALS.items():
+                groups: list[ColumnElement[Any]]
                 if span == "hours":
                     names = [column.name for column in table.primary_key.columns][1:]
                     groups = [literal_column("'nightly'" if name == "tag" else f'"{name}"') for name in names]
@@ -112,7 +113,7 @@ def list_questions(reports: Reports, options: argparse.Namespace, now: float) ->
     """What the pages of the console ask, by a name."""
     start, day = now - options.days * DAY, now - DAY
 
-    def ask(*group_by: str, begin: float = start, **filters: str) -> Callable[[], Any]:
+    def ask(*group_by: str, begin: float = start, **filters: Any) -> Callable[[], Any]:
         return partial(reports.usage, UsageQuery(start=begin, end=now, group_by=group_by, **filters))
 
     def show(**wanted: str) -> Callable[[], Any]:

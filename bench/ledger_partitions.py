@@ -110,7 +110,7 @@ def list_questions(database: Database, now: float) -> dict[str, Callable[[], Any
     reports = Reports(database)
     middle = reports.requests(limit=1, end=now - 2.5 * MONTH)[0]
 
-    def ask(*group_by: str, days: float, **filters: str) -> Callable[[], Any]:
+    def ask(*group_by: str, days: float, **filters: Any) -> Callable[[], Any]:
         return partial(reports.usage, UsageQuery(start=now - days * DAY, end=now, group_by=group_by, **filters))
 
     week = {"start": now - 2.5 * MONTH - 7 * DAY, "end": now - 2.5 * MONTH}

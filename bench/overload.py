@@ -211,7 +211,14 @@ def run_gateway(upstream: int, endless: str) -> Iterator[tuple[int, int]]:
             models="\n".join(f"  {name}: {{provider: {name}}}" for name in ATTACKS),
         )
         conf.write_text(text, encoding="utf-8")
-        command = [Path(sys.executable).with_name("tornado-gate"), "serve", "--conf", conf, "--port", str(port)]
+        command = [
+            str(Path(sys.executable).with_name("tornado-gate")),
+            "serve",
+            "--conf",
+            str(conf),
+            "--port",
+            str(port),
+        ]
         quiet = None if os.environ.get("SHOW") else subprocess.DEVNULL
         child = subprocess.Popen(command, cwd=ROOT, stdout=quiet, stderr=quiet, start_new_session=True)
         try:

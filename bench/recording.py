@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -134,4 +133,4 @@ if __name__ == "__main__":
     parser.add_argument("--format", choices=("json", "text"), default="json")
     parser.add_argument("--postgresql", action="store_true")
     parser.add_argument("--rounds", type=int, default=12)
-    sys.exit(main(parser.parse_args()))
+    main(parser.parse_args())

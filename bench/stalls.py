@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.attacks import wait_until_ready
@@ -101,7 +102,7 @@ class Probed:
 Case = Callable[[Probed], str]
 CASES: dict[str, Case] = {}
 WIDE_ENTRIES = 10_000
-CONFS = {
+CONFS: dict[str, Callable[[], str]] = {
     "usual": lambda: CONF,
     "raised": lambda: CONF.replace("67108864", "67108864, body_values: 100000000"),
     "wide": lambda: widen(CONF),
@@ -134,6 +135,10 @@ def messages(model: str, **more: object) -> bytes:
 
 def inputs(model: str, **more: object) -> bytes:
     return json.dumps({"model": model, "input": "hello", **more}).encode()
+
+
+def embeddings(model: str, given: str | list[str]) -> bytes:
+    return json.dumps({"model": model, "input": given}).encode()
 
 
 def contents(**more: object) -> bytes:
@@ -172,31 +177,31 @@ def add_requests() -> None:
     for model in ("o/x", "g/x", "local-embed"):
         case(
             f"embeddings of one text of 2,000,000 words, {model}",
-            to(E, lambda model=model: json.dumps({"model": model, "input": WORDS}).encode()),
+            to(E, partial(embeddings, model, WORDS)),
         )
         case(
             f"embeddings of 2,000,000 texts, {model}",
-            to(E, lambda model=model: json.dumps({"model": model, "input": ["word"] * 2_000_000}).encode()),
+            to(E, partial(embeddings, model, ["word"] * 2_000_000)),
             conf="raised",
         )
         case(
             f"embeddings of 450,000 texts, {model}",
-            to(E, lambda model=model: json.dumps({"model": model, "input": ["w"] * 450_000}).encode()),
+            to(E, partial(embeddings, model, ["w"] * 450_000)),
         )
     for name, (path, make, model) in LANES.items():
         long = "x" * (50 * MIB)
         if path == R:
-            case(f"50 MiB of text, {name}", to(path, lambda make=make, model=model, long=long: make(model, input=long)))
+            case(f"50 MiB of text, {name}", to(path, partial(make, model, input=long)))
             many: dict[str, object] = {"input": [{"role": "user", "content": "hi"}] * 18_000}
         else:
-            turn = [{"role": "user", "content": long}]
-            case(f"50 MiB of text, {name}", to(path, lambda make=make, model=model, t=turn: make(model, messages=t)))
+            turn: list[object] = [{"role": "user", "content": long}]
+            case(f"50 MiB of text, {name}", to(path, partial(make, model, messages=turn)))
             many = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}] * 9_000}
-        case(f"18,000 messages, {name}", to(path, lambda make=make, model=model, m=many: make(model, **m)))
+        case(f"18,000 messages, {name}", to(path, partial(make, model, **many)))
         more = {one: value * 6 for one, value in many.items()}  # type: ignore[operator]
         case(
             f"100,000 messages, {name}",
-            to(path, lambda make=make, model=model, m=more: make(model, **m)),
+            to(path, partial(make, model, **more)),
             conf="raised",
         )
         tool = {"type": "object", "properties": {f"p{n}": {"type": "string", "description": "d"} for n in range(200)}}
@@ -206,14 +211,14 @@ def add_requests() -> None:
             tools = [{"type": "function", "name": f"t{n}", "parameters": tool} for n in range(100)]
         else:
             tools = [{"type": "function", "function": {"name": f"t{n}", "parameters": tool}} for n in range(100)]
-        case(f"100 tools of 200 fields, {name}", to(path, lambda make=make, model=model, t=tools: make(model, tools=t)))
+        case(f"100 tools of 200 fields, {name}", to(path, partial(make, model, tools=tools)))
         if path != R:
             image = "iVBORw0KGgo" + "A" * (40 * MIB)
             block: object = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{image}"}}
             if path == A:
                 block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": image}}
             turn = [{"role": "user", "content": [block]}]
-            case(f"image of 40 MiB, {name}", to(path, lambda make=make, model=model, t=turn: make(model, messages=t)))
+            case(f"image of 40 MiB, {name}", to(path, partial(make, model, messages=turn)))
 
 
 def add_odd_requests() -> None:
@@ -293,7 +298,7 @@ def add_odd_requests() -> None:
             form = {"type": "json_schema", "json_schema": {"name": "s", "schema": schema, "strict": True}}
             case(
                 f"schema of 8,000 objects, {name}",
-                to(path, lambda make=make, model=model, f=form: make(model, response_format=f)),
+                to(path, partial(make, model, response_format=form)),
             )
 
 
@@ -475,7 +480,7 @@ def add_answers() -> None:
             asked = f"{provider}/{kind}"
             streams = kind.startswith(("event", "text-long"))
             more: dict[str, object] = {"stream": True} if streams else {}
-            case(f"answer {kind}, {name}", to(path, lambda make=make, asked=asked, m=more: make(asked, **m)))
+            case(f"answer {kind}, {name}", to(path, partial(make, asked, **more)))
     case(
         "answer of 2,048 vectors of 3,072, O verbatim",
         to(E, lambda: json.dumps({"model": "o/vectors", "input": ["x"] * 2048}).encode()),
@@ -548,7 +553,7 @@ def run_probed(upstream: int, template: str = CONF, traces: Path | None = None) 
         text = template.format(data=Path(data, "var"), upstream=upstream, key=KEY, root=ROOT_KEY)
         conf.write_text(text, encoding="utf-8")
         memory.write_bytes(bytes(16))
-        command = [sys.executable, "-m", "bench.probed", memory, "serve", "--conf", conf, "--port", str(port)]
+        command = [sys.executable, "-m", "bench.probed", str(memory), "serve", "--conf", str(conf), "--port", str(port)]
         quiet = None if os.environ.get("SHOW") else subprocess.DEVNULL
         environment = {**os.environ, **({"STALL_TRACES": str(traces)} if traces else {})}
         child = subprocess.Popen(command, cwd=ROOT, stdout=quiet, stderr=quiet, start_new_session=True, env=environment)

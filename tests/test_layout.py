@@ -6,7 +6,8 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import get_args
@@ -48,19 +49,53 @@ BESIDE = {"wire", "testing"}
 ROOT_FILES = {"__init__.py", "account_shares.py", "__main__.py", "_version.py", "errors.py", "hookspecs.py", "py.typed"}
 KIT_COMMANDS = {PACKAGE / "cli" / "plugin_check.py", PACKAGE / "cli" / "replay.py"}
 """The commands that run the kit for plugin authors: its conformance checks, and its replay of tapes."""
+VENDOR = re.compile(r"openai|anthropic|claude|gemini|google|gpt-|kling|dashscope|alibaba", re.IGNORECASE)
 SHARED_VENDOR = "tornado_gate_openai"
 """Other distributions may import the wire formats of this one: many vendors use them."""
 
 
-def read_tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The syntax of a file that the tests look at. A whole tree is too large to be kept for each file."""
+
+    imports: list[ast.Import | ast.ImportFrom] = field(default_factory=list)
+    bases: list[tuple[str, str]] = field(default_factory=list)
+    """The name of a class and of a base."""
+    called_names: set[str] = field(default_factory=set)
+    assigned_attributes: list[ast.Attribute] = field(default_factory=list)
+    vendors: list[str] = field(default_factory=list)
+    """Where code names a vendor: in a string that is no docstring, or in a name."""
+
+
+@cache
+def read_facts(path: Path) -> Facts:
+    """Parsing all files takes a second, so each is parsed once."""
+    facts = Facts()
+    docstrings: set[int] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                facts.imports.append(node)
+            case ast.ClassDef():
+                facts.bases.extend((node.name, ast.unparse(base).rpartition(".")[2]) for base in node.bases)
+            case ast.Call(func=ast.Name(id=name)):
+                facts.called_names.add(name)
+            case ast.Attribute(ctx=ast.Store()):
+                facts.assigned_attributes.append(node)
+            case ast.Expr():
+                docstrings.add(id(node.value))
+        name = getattr(node, "id", None) or getattr(node, "name", None) or getattr(node, "attr", None) or ""
+        text = node.value if isinstance(node, ast.Constant) and id(node) not in docstrings else None
+        for named in (text, name):
+            if isinstance(named, str) and VENDOR.search(named):
+                facts.vendors.append(f"{path}:{getattr(node, 'lineno', 0)}: {named!r}")
+    return facts
 
 
 def imports_of(path: Path) -> set[str]:
     """The top modules of ours that a file imports, also inside functions and for type checkers alone."""
-    tree = read_tree(path)
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in read_facts(path).imports:
         if isinstance(node, ast.ImportFrom) and node.module == "tornado_gate":
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tornado_gate."):
@@ -144,10 +179,8 @@ def test_plugins_make_no_classes_of_requests() -> None:
     """What a format must know of a request when it answers it is the request's `reply_state`."""
     requests = {kind.__name__ for kind in get_args(types.Request)} | {"CommonRequest", "MediaRequest"}
     for path in ROOT.glob("plugins/*/tornado_gate_*/**/*.py"):
-        for node in ast.walk(read_tree(path)):
-            if isinstance(node, ast.ClassDef):
-                bases = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
-                assert not bases & requests, f"{path}: {node.name}"
+        for name, base in read_facts(path).bases:
+            assert base not in requests, f"{path}: {name}"
 
 
 def test_only_formats_look_at_the_reply_state_of_a_request() -> None:
@@ -162,10 +195,10 @@ def import_graph(package: Path) -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {}
     for name, path in files.items():
         found: set[str] = set()
-        for node in ast.walk(read_tree(path)):
+        for node in read_facts(path).imports:
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 whole = {f"{node.module}.{alias.name}" for alias in node.names}
                 found |= {one if one in files else str(node.module) for one in whole}
         graph[name] = (found & files.keys()) - {name}
@@ -189,12 +222,7 @@ def test_no_modules_of_a_package_import_each_other_in_a_circle(package: Path) ->
 
 
 def test_a_call_is_made_in_one_module() -> None:
-    makers = {
-        str(path.relative_to(PACKAGE))
-        for path in FILES
-        for node in ast.walk(read_tree(path))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Call"
-    }
+    makers = {str(path.relative_to(PACKAGE)) for path in FILES if "Call" in read_facts(path).called_names}
     assert makers == {"pipeline/calls.py", "testing/calls.py"}
 
 
@@ -210,8 +238,8 @@ def test_measurements_change_by_their_methods_only() -> None:
     for path in [*FILES, *plugins]:
         if path == PACKAGE / COUNTS_INLINE:
             continue
-        for node in ast.walk(read_tree(path)):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in fields:
+        for node in read_facts(path).assigned_attributes:
+            if node.attr in fields:
                 owner = getattr(node.value, "attr", None) or getattr(node.value, "id", None)
                 assert owner not in owners, f"{path}:{node.lineno} assigns {owner}.{node.attr}"
 
@@ -255,24 +283,10 @@ def test_importing_the_package_loads_nothing_heavy(heavy: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-VENDOR = re.compile(r"openai|anthropic|claude|gemini|google|gpt-|kling|dashscope|alibaba", re.IGNORECASE)
 NAMES_VENDORS = {"config", "cli"}
 """Where users read examples, and where the formats that are on by default are named."""
 
 
 def test_the_core_names_no_vendor() -> None:
-    named = [found for path in FILES if module_of(path) not in BESIDE | NAMES_VENDORS for found in find_vendors(path)]
-    assert named == []
-
-
-def find_vendors(path: Path) -> Iterator[str]:
-    """Where code names a vendor: in a string that is no docstring, or in a name."""
-    tree = read_tree(path)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        is_code = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
-        if is_code and VENDOR.search(node.value):
-            yield f"{path}:{node.lineno}: {node.value!r}"
-        name = getattr(node, "id", None) or getattr(node, "name", None) or getattr(node, "attr", None) or ""
-        if VENDOR.search(str(name)):
-            yield f"{path}:{getattr(node, 'lineno', 0)}: {name}"
+    paths = [path for path in FILES if module_of(path) not in BESIDE | NAMES_VENDORS]
+    assert [named for path in paths for named in read_facts(path).vendors] == []

@@ -178,8 +178,8 @@ async def test_the_places_of_a_target_are_those_of_all_processes(
             series = 'tornado_gate_target_requests{provider="limited",state='
             asked = callers.start("limited", 18)  # each on a connection of its own, so all processes have some
             await wait_for_metric(callers, series + '"waiting"}', 15)
-            assert await callers.metric(series + '"running"}') == 3
-            assert len(upstream.requests) == 3
+            await wait_for_metric(callers, series + '"running"}', 3)
+            assert len(await asyncio.to_thread(upstream.wait_for_requests, 3)) == 3
             upstream.tell("go")
             assert [one.status_code for one in await asyncio.gather(*asked)] == [200] * 18
             await wait_for_metric(callers, series + '"running"}', 0)

@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tornado_gate.errors import GateError, UpstreamRateLimited, UpstreamRefused
+from tornado_gate.streams.stages import LARGE_BYTES
 from tornado_gate.telemetry.fetched_secrets import MOST_KEYS, MOST_SECRETS, FetchedSecrets
 from tornado_gate.telemetry.redaction import (
     LONG_PIECE_BYTES,
@@ -64,6 +65,14 @@ def in_pieces(
 def cut(raw: bytes, cuts: list[int]) -> list[bytes]:
     borders = [0, *sorted(min(place, len(raw)) for place in cuts), len(raw)]
     return [raw[start:end] for start, end in pairwise(borders)]
+
+
+def test_a_large_piece_with_escapes_is_masked_in_parts() -> None:
+    padding = rb"\u00e9" * (LARGE_BYTES // 6)
+    escaped = KEY.encode().replace(b"-", rb"\u002d")
+    raw = b'{"a":"' + padding + b" " + escaped + b" " + padding + b" " + KEY.encode() + b'"}'
+    found = in_pieces([raw[:10], raw[10:]], content_type="application/json")
+    assert json.loads(b"".join(found)) == json.loads(raw.replace(escaped, b"***").replace(KEY.encode(), b"***"))
 
 
 KEYS = st.text("ab-1", min_size=MASKED_CHARACTERS, max_size=MASKED_CHARACTERS + 4)

@@ -12,9 +12,11 @@ from bench.peers.ours import CONF, KEY
 NEAR_KEY = "bench-key-of-a-caller-nearby"
 LIMITED_KEY = "bench-key-of-a-limited-caller"
 PLAIN = (
-    CONF.replace(
+    CONF.replace("openai: true", "openai: true, cache: {models: [unused]}")  # a wrapper of another model costs nothing
+    .replace(
         "models:\n",
         """models:
+  unused: {provider: mock, model: mocked}
   pair: {targets: [{provider: mock, model: mocked}, {provider: other, model: mocked}]}
 """,
     )

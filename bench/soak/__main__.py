@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.soak.chaos import Chaos
-from bench.soak.run import Run, Verdict, find_percentile, list_seconds
+from bench.soak.records import Outcome, find_percentile
+from bench.soak.run import Run, Verdict, list_seconds
 from bench.soak.site import Site
 from tests.support.postgres import PostgresServer
 from tests.support.valkey import Valkey
@@ -89,7 +90,7 @@ def print_verdict(verdict: Verdict) -> None:
     print(
         f"\n{len(journal.requests)} requests in {verdict.seconds:.0f} s, load of the machine {os.getloadavg()[1]:.1f}\n"
     )
-    outcomes = ("right", "error", "left", "cut", "WRONG", "MIXED", "LOST", "OPEN")
+    outcomes: tuple[Outcome, ...] = ("right", "error", "left", "cut", "WRONG", "MIXED", "LOST", "OPEN")
     print(f"{'kind of request':<26}" + "".join(f"{name:>8}" for name in outcomes))
     for kind in sorted({one.kind for one in journal.requests}):
         counts = journal.count([one for one in journal.requests if one.kind == kind])

@@ -7,6 +7,7 @@ import random
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bench.soak.bounded import check_limits
 from bench.soak.callers import Callers
@@ -14,7 +15,8 @@ from bench.soak.chaos import Chaos
 from bench.soak.kinds import KINDS
 from bench.soak.ledger import check_ledger
 from bench.soak.records import FAULTS, Journal, Request, find_percentile
-from bench.soak.site import STEADY, Site, Usage, measure
+from bench.soak.site import MOST_TAPES, STEADY, Site, Usage, measure
+from tornado_gate.tapes import store
 
 MAX_OPEN = 400
 END_SECONDS = 150.0
@@ -24,6 +26,8 @@ POOLED_THREADS = 24
 """Of one process: its own threads, 4 of libuv, and pools of 6, 4, 2 and 8 threads, which start when they are needed."""
 SHOWN_NOTES = 40
 WARM_SECONDS = 590.0
+SPREAD = {"rss_mb": 0, "files": 3, "threads": 3, "stored": 1000}
+"""Differences between two moments that are not growth. Files of expired videos are deleted every ten minutes."""
 LONG_SECONDS = 590.0
 """Growth is a verdict of runs that take at least so long."""
 
@@ -111,11 +115,13 @@ class Run:
 
     async def _measure(self) -> Usage:
         """Memory now; files and threads as the least of some measurements, because open requests have some for a moment."""
-        found = [await asyncio.to_thread(measure, self._site.process)]
+        site = (self._site.process, self._site.data_dir)
+        found = [await asyncio.to_thread(measure, *site)]
         for _ in range(MEASUREMENTS - 1):
             await asyncio.sleep(MEASUREMENT_GAP)
-            found.append(await asyncio.to_thread(measure, self._site.process))
-        return Usage(found[0].rss_mb, min(one.files for one in found), min(one.threads for one in found))
+            found.append(await asyncio.to_thread(measure, *site))
+        least = [min(getattr(one, name) for one in found) for name in ("files", "threads", "stored")]
+        return Usage(found[0].rss_mb, *least)
 
     def _describe(self) -> str:
         self.journal.settle()
@@ -127,7 +133,8 @@ class Run:
         return ROW.format(
             at=sample.at, requests=self._seen, right=counts["right"], errors=counts["error"], left=counts["left"],
             cut=counts["cut"], wrong=sum(counts[one] for one in FAULTS if one != "OPEN"), open=len(self._open),
-            p50=p50, p99=p99, rss=usage.rss_mb, files=usage.files, threads=usage.threads, tasks=sample.tasks,
+            p50=p50, p99=p99, rss=usage.rss_mb, files=usage.files, threads=usage.threads, stored=usage.stored,
+            tasks=sample.tasks,
         )  # fmt: skip
 
     def _judge(self, seconds: float, chaos: Chaos | None) -> Verdict:
@@ -144,6 +151,7 @@ class Run:
         missing, verdict.ledger = check_ledger(journal, site.data_dir, site.database)
         verdict.faults += missing
         verdict.faults += check_limits(journal)
+        verdict.faults += check_tapes(site.data_dir, MOST_TAPES + site.processes)
         if self._skipped:
             verdict.notes.append(f"{self._skipped} requests were not sent: {MAX_OPEN} were open")
         if chaos is not None:
@@ -171,13 +179,19 @@ def find_growth(samples: list[Sample], pooled_threads: int = 0) -> list[str]:
     end = samples[-1]
     begin = next(one for one in samples if one.at >= min(WARM_SECONDS, end.at / 2))
     faults = []
-    for name in ("rss_mb", "files", "threads"):
+    for name, spread in SPREAD.items():
         before, after = getattr(begin.usage, name), getattr(end.usage, name)
         if name == "threads" and after <= pooled_threads:
             continue
-        if after > before * GROWTH + (3 if name != "rss_mb" else 0):
+        if after > before * GROWTH + spread:
             faults.append(f"{name} grew from {before:.0f} after {begin.at:.0f} s to {after:.0f} after {end.at:.0f} s")
     return faults
+
+
+def check_tapes(data_dir: Path, most: int) -> list[str]:
+    """Requests were recorded, and at most `most` tapes remain."""
+    count = len(list((data_dir / store.FOLDER).glob("*.jsonl")))
+    return [] if 0 < count <= most else [f"{count} tapes remain instead of 1 to {most}"]
 
 
 def find_tracebacks(output: str) -> list[str]:
@@ -189,7 +203,7 @@ COLUMNS = (
     ("at", "s", "7.0f"), ("requests", "requests", "9d"), ("right", "right", "7d"), ("errors", "errors", "7d"),
     ("left", "left", "6d"), ("cut", "cut", "5d"), ("wrong", "WRONG", "6d"), ("open", "open", "5d"),
     ("p50", "p50 ms", "7.1f"), ("p99", "p99 ms", "8.1f"), ("rss", "RSS MB", "7.1f"), ("files", "files", "6d"),
-    ("threads", "threads", "8d"), ("tasks", "tasks", "6d"),
+    ("threads", "threads", "8d"), ("stored", "stored", "7d"), ("tasks", "tasks", "6d"),
 )  # fmt: skip
 HEAD = " ".join(f"{title:>{int(width.split('.')[0].rstrip('fd'))}}" for _, title, width in COLUMNS)
 ROW = " ".join(f"{{{name}:{width}}}" for name, _, width in COLUMNS)

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import aiohttp
 import anthropic
-import httpx
+import httpx2
 import openai
 from google import genai
 from google.genai import errors as genai_errors
@@ -51,7 +52,7 @@ class Clients:
 
 @contextmanager
 def read_errors(request: Request) -> Iterator[None]:
-    """Turn the errors of the SDKs into those of the soak test."""
+    """Turn the errors of the SDKs into those of the soak test. They connect with httpx2 or aiohttp."""
     try:
         yield
     except (openai.APIConnectionError, anthropic.APIConnectionError) as error:
@@ -62,7 +63,7 @@ def read_errors(request: Request) -> Iterator[None]:
         raise ErrorAnswer(200, error.message, True) from error
     except genai_errors.APIError as error:
         raise ErrorAnswer(int(error.code or 200), str(error.message)) from error
-    except (httpx.HTTPError, OSError) as error:
+    except (httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
         raise Broken(repr(error)) from error
     except (UnicodeDecodeError, ValueError, TypeError, AttributeError) as error:
         raise Mismatch(f"the SDK cannot read it: {error!r}") from error

@@ -21,6 +21,7 @@ from tornado_gate.database.opening import open_database
 KEY, REVOCABLE_KEY, ADMIN_KEY = "soak-key-0123456789", "soak-key-revocable-0123", "soak-key-administrator-1"
 PACED_KEY, NARROW_KEY = "soak-key-paced-012345678", "soak-key-narrow-01234567"
 RATE_LIMIT, OPEN_LIMIT = 20, 3
+MOST_TAPES = 50
 STEADY, SHAKY, SMART, BARE = "steady", "shaky", "smart", "bare"
 FORMATS = "oag"
 _PLUGINS = {"o": ("openai", "/v1"), "a": ("anthropic", ""), "g": ("gemini", "")}
@@ -47,6 +48,7 @@ keys:
 limits: {{stream_bytes: 4000000, answer_bytes: 4000000{store}}}
 realtime: {{sessions_per_key: 100}}
 videos: {{poll_seconds: 0.3, concurrency: 50, queued_per_account: 1000, keep_seconds: 60}}
+tapes: {{rules: [{{share: 0.2}}], most: {most_tapes}}}
 """
 
 
@@ -165,6 +167,7 @@ class Site:
             rate_limit=RATE_LIMIT,
             narrow=NARROW_KEY,
             open_limit=OPEN_LIMIT,
+            most_tapes=MOST_TAPES,
             store=f', store: "{self.store}"' if self.store else "",
             more_keys=f"  - {{name: revocable, key: {REVOCABLE_KEY}}}" if self.has_revocable_key else "",
         )
@@ -236,14 +239,15 @@ def wait_for_end(process: int, seconds: float = 60.0) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the processes of a gateway hold, all together."""
+    """What the processes of a gateway hold, all together. `stored`: files in the data folder."""
 
     rss_mb: float
     files: int
     threads: int
+    stored: int = 0
 
 
-def measure(parent: int) -> Usage:
+def measure(parent: int, data_dir: Path) -> Usage:
     """The resources of a process and its descendants. The supervisor's memory is counted too."""
     rss = files = threads = 0
     for one in list_process_tree(parent):
@@ -251,4 +255,5 @@ def measure(parent: int) -> Usage:
             rss += int(Path(f"/proc/{one}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
             files += len(os.listdir(f"/proc/{one}/fd"))
             threads += len(os.listdir(f"/proc/{one}/task"))
-    return Usage(rss / 1e6, files, threads)
+    stored = sum(len(names) for _, _, names in os.walk(data_dir))
+    return Usage(rss / 1e6, files, threads, stored)

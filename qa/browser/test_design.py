@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import time
 from typing import Any
 
 import pytest
@@ -10,10 +12,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from qa.browser.history import write_history
 from qa.browser.site import create_key
+from tests.ledger.rows import make_stored_row
 from tests.support.browser import Console, check_accessibility
 from tornado_gate.accounts.accounts import Accounts
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.database.opening import open_database
+from tornado_gate.ledger.writing import write_rows
 
 FIND_BROKEN_WORDS = """() => {
   const broken = [];
@@ -131,6 +135,41 @@ def test_a_chart_shows_today_on_a_phone(console: Console, used: Page) -> None:
     size = used.locator(".chart-times").first.evaluate("one => getComputedStyle(one).fontSize")
     assert float(size.removesuffix("px")) >= 12
     check_accessibility(used)
+
+
+def test_hours_of_a_chart_are_in_the_browsers_zone(console: Console, used: Page) -> None:
+    page = console.open_as_first("/console/usage?range=24h", timezone_id="Asia/Kolkata")
+    label = page.locator(".chart-times text").first
+    bar = page.locator("svg.chart rect > title").first
+    assert label.text_content()[2:] == bar.text_content()[2:5] == ":30"  # type: ignore[index]
+    page.get_by_role("button", name="Times in UTC").click()
+    expect(label).to_have_text(re.compile(r"^\d\d:00$"))
+    assert bar.text_content()[2:6] == ":00:"  # type: ignore[index]
+
+
+def test_long_names_fit_a_phone_and_bars_do_not_overlap(console: Console, used: Page) -> None:
+    """Names of keys have up to 100 characters, without a space too."""
+    database = open_database(console.gateway.folder / "var", "")
+    user = Accounts(database, session_seconds=3600).users.list_page()[0][0].id
+    limits = {"requests_per_minute": 10}
+    key = KeyStore(database).create("k" * 100, user=user, budget={"usd_per_day": 1}, limits=limits)[1]
+    write_rows(database, [make_stored_row(time.time(), key=key.id, user=user, cost=950_000_000)], may_repeat=False)
+    database.close()
+    used.set_viewport_size({"width": 390, "height": 844})
+    for path in ("", "alerts", "keys", f"keys/{key.id}", "requests?show=all"):
+        used.goto(f"/console/{path}")
+        assert used.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+    used.goto(f"/console/keys/{key.id}")
+    boxes = [read_box(part) for part in used.locator(".bars > *").all()]
+    assert len(boxes) == 6
+    for one, other in itertools.combinations(boxes, 2):
+        apart = one["x"] + one["width"] <= other["x"] + 1 or other["x"] + other["width"] <= one["x"] + 1
+        below = one["y"] + one["height"] <= other["y"] + 1 or other["y"] + other["height"] <= one["y"] + 1
+        assert apart or below, (one, other)
+    used.set_viewport_size({"width": 1280, "height": 800})
+    for path in ("", "requests?show=all", "requests", "audit", "models"):
+        used.goto(f"/console/{path}")
+        assert used.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
 
 
 def test_a_model_has_one_colour_on_all_charts(console: Console, used: Page) -> None:

@@ -436,6 +436,25 @@ def test_everything_works_by_keyboard_on_a_phone_in_the_dark(console: Console) -
     check_accessibility(page)
 
 
+def test_a_tab_loads_its_script_when_it_is_opened(console: Console) -> None:
+    page = console.open_as_first("/console/playground")
+    names = "performance.getEntriesByType('resource').map((one) => one.name.split('/').pop())"
+    page.get_by_role("textbox", name="Message").wait_for()
+    assert "playground_media.js" not in page.evaluate(names)
+    page.get_by_role("tab", name="Images").click()
+    expect(page.locator("#panel-images")).not_to_have_attribute("inert", "")
+    assert "playground_media.js" in page.evaluate(names)
+
+
+def test_a_tab_whose_script_cannot_be_loaded_says_so(console: Console) -> None:
+    console.faults.expect("playground_videos.js|ERR_FAILED")
+    page = console.open_as_first("/console/playground")
+    page.route("**/playground_videos.js", lambda route: route.abort())
+    page.get_by_role("tab", name="Video").click()
+    expect(page.get_by_role("status").filter(has_text="cannot be loaded")).to_be_visible()
+    assert page.locator("#panel-videos").get_attribute("inert") is not None
+
+
 def test_an_address_chooses_the_model(console: Console) -> None:
     page = console.open_as_first("/console/playground?model=local-image-2")
     expect(page.get_by_role("tab", name="Images")).to_have_attribute("aria-selected", "true")

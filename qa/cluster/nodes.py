@@ -70,9 +70,15 @@ class Cluster:
     """Nodes by name. A node that starts again keeps its folder and its links."""
 
     def __init__(
-        self, folder: Path, postgres: PostgresServer, database: str, valkey: Valkey, upstream: Upstream
+        self,
+        folder: Path,
+        postgres: PostgresServer,
+        database: str,
+        valkey: Valkey,
+        upstream: Upstream,
+        conf: str = CONF,
     ) -> None:
-        self.folder, self.upstream = folder, upstream
+        self.folder, self.upstream, self.conf = folder, upstream, conf
         self.database = database
         self._password = postgres.password
         self._addresses = {
@@ -102,7 +108,7 @@ class Cluster:
                 host = network.engines[number] if network else "127.0.0.1"
                 self.links[name, engine] = EngineLink(self._addresses[engine], host)
         (self.folder / name).mkdir(exist_ok=True)
-        conf = CONF.format(
+        conf = self.conf.format(
             postgres=f"postgresql://gate:{self._password}@{self.links[name, 'postgres'].address}/{self.database}",
             valkey=f"valkey://{self.links[name, 'valkey'].address}",
             upstream=f"http://{self.links[name, 'upstream'].address}" if network else self.upstream.url,

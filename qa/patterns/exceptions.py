@@ -88,7 +88,10 @@ COMPILED: Final[dict[str, tuple[str, Callable[[], list[re.Pattern[Any]]]]]] = {
     "tornado_gate/codec/form_parser.py:FormParser.__init__": ("search", _compile_border),
     "tornado_gate/targets/routing.py:_compile_pattern": (
         "fullmatch",
-        lambda: [routing._compile_pattern(path) for path in ROUTES],
+        lambda: [
+            *(routing._compile_pattern(path) for path in ROUTES),
+            routing._compile_pattern("/v1/videos/{id}", ("/v1/videos/{id}/content", "/v1/videos/{id}/parts/{part}")),
+        ],
     ),
     "tornado_gate/telemetry/redaction.py:SecretMask.__init__": ("finditer", _compile_secrets),
     "tornado_gate/telemetry/redaction.py:_compile_short_pattern": ("sub", _compile_short_secrets),
@@ -112,7 +115,10 @@ TEXTS: Final[dict[str, tuple[str, ...]]] = {
     "tornado_gate/codec/form_parser.py:FormParser.__init__": ("\r\n--" + "-" * 69, "\r\n--" + "ab" * 35 + "\r"),
     "tornado_gate/telemetry/redaction.py:SecretMask.__init__": (SECRET[:-1], SECRET + "x", "a" * 23 + "."),
     "tornado_gate/telemetry/redaction.py:_compile_short_pattern": ("key: ", "key is====", "key aaaaaaa"),
-    "tornado_gate/targets/routing.py:_compile_pattern": ("/v1beta/models/", ":generateContent", "/v1/a/videos/", "/"),
+    "tornado_gate/targets/routing.py:_compile_pattern": (
+        *("/v1beta/models/", ":generateContent", "/v1/a/videos/", "/"),
+        *("/v1/videos/", "/content", "/parts/", "/v1/videos/a/parts/"),
+    ),
     "tornado_gate/wire/model_table.py:ModelTable.__init__": ("gpt-", "mini", "gpt-mini", "o1"),
     "redact/tornado_gate_redact/detectors.py:_JWT": ("eyJ", "eyJaaaaaaaaaa.eyJ", "eyJ" + "a" * 400 + ".eyJ"),
 }

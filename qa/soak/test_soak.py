@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -12,8 +13,9 @@ import pytest
 
 from bench.soak import faults, formats
 from bench.soak.bounded import PACED, SESSION, check_limits
-from bench.soak.records import Disruption, Journal, Mismatch, Mixed, Request
-from bench.soak.run import Sample, find_growth
+from bench.soak.records import Broken, Disruption, Journal, Mismatch, Mixed, Request
+from bench.soak.run import Sample, check_tapes, find_growth
+from bench.soak.sdks import SDKS, Clients
 from bench.soak.site import OPEN_LIMIT, RATE_LIMIT, Usage
 from bench.soak.vendors import RightAnswer, Vendors
 from bench.soak.words import make_prompt, make_words
@@ -111,6 +113,25 @@ async def test_streams_that_break_off_or_are_no_text_are_noticed(way: str) -> No
         await read(way, whole.replace(b"cdef.1", b"cd\xffef.1"))
 
 
+@pytest.mark.gen_test
+@pytest.mark.parametrize("name", list(SDKS))
+async def test_a_stream_that_breaks_off_is_a_lost_connection_to_each_sdk(name: str) -> None:
+    async def break_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: {"
+        )
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(break_off, "127.0.0.1", 0)
+    clients = Clients.connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    with pytest.raises(Broken):
+        await SDKS[name](clients, Journal().begin("SDK", "bare-o", NONCE), "hello", True, [])
+    await clients.close()
+    server.close()
+
+
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"error": "text"}', b'{"error": {"message": ""}}', b"{"])
 def test_an_error_without_its_shape_is_noticed(body: bytes) -> None:
     with pytest.raises(Mismatch):
@@ -172,6 +193,17 @@ def test_growth_is_reported() -> None:
     assert find_growth([*flat, pools_full], 48) == []
     (fault,) = find_growth([*flat, too_many], 48)
     assert "threads" in fault
+    (fault,) = find_growth([*flat, Sample(3600, Usage(100.0, 50, 10, stored=1001), 5)])
+    assert "stored" in fault
+
+
+def test_missing_tapes_and_too_many_tapes_are_reported(tmp_path: Path) -> None:
+    assert check_tapes(tmp_path, 2) == ["0 tapes remain instead of 1 to 2"]
+    (tmp_path / "tapes").mkdir()
+    for number in range(3):
+        (tmp_path / "tapes" / f"{number}.jsonl").touch()
+    assert check_tapes(tmp_path, 2) == ["3 tapes remain instead of 1 to 2"]
+    assert check_tapes(tmp_path, 3) == []
 
 
 def send_paced(journal: Journal, status: int, *moments: float) -> None:

@@ -14,7 +14,8 @@ from tornado_gate.admission import limiter as limiter_module
 from tornado_gate.admission.bounds import make_bound
 from tornado_gate.admission.embedded import EmbeddedStore
 from tornado_gate.admission.limiter import MOST_TOKENS, NO_MOMENT, Limiter
-from tornado_gate.admission.store import Outcome, StoreUnavailable
+from tornado_gate.admission.redis_store import RedisStore
+from tornado_gate.admission.store import Outcome, Store, StoreUnavailable
 from tornado_gate.errors import RateLimited
 from tornado_gate.ledger.spending import Used
 from tornado_gate.types import Bound
@@ -80,7 +81,7 @@ def read_nothing(bounds: Sequence[Bound]) -> Mapping[Bound, Used]:
 @asynccontextmanager
 async def open_limiter(
     folder: Path,
-    remote: SlowStore | None = None,
+    remote: Store | None = None,
     read_ledger: Callable[[Sequence[Bound]], Mapping[Bound, Used]] = read_nothing,
     metrics: RecordedMetrics | None = None,
 ) -> AsyncIterator[Limiter]:
@@ -220,6 +221,18 @@ def test_while_the_store_of_conf_is_away_this_machine_counts(
             limiter.cancel(before)
             assert await count_used(limiter, REQUESTS) == [0]
             assert [level.used for level in await limiter.local.read((REQUESTS,))] == [0]
+
+    run(test)
+
+
+def test_a_store_that_is_away_at_the_start_is_reported_with_its_key_of_conf(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        async with open_limiter(tmp_path, RedisStore("valkey://127.0.0.1:1")) as limiter:
+            assert limiter.is_degraded
+            assert "the store of limits is away (limits.store in conf)" in caplog.text
+            assert "127.0.0.1:1" in caplog.text
 
     run(test)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tornado_gate.alerts import store as stores
 from tornado_gate.alerts.store import PAUSES, AlertStore, Claimed
-from tornado_gate.alerts.values import Alert
+from tornado_gate.alerts.values import Alert, Words
 from tornado_gate.config.alerting import SinkConfig
 from tornado_gate.database.engine import Database
 
@@ -27,7 +27,8 @@ class Clock:
 
 
 def make_alert(cause: str = "circuit:p:m", kind: str = "circuit", *, lasting: bool = True) -> Alert:
-    return Alert(kind=kind, cause=cause, severity="critical", title=f"title of {cause}", message="why", lasting=lasting)
+    heading, explanation = Words("title of {cause}", {"cause": cause}), Words("why")
+    return Alert(kind=kind, cause=cause, severity="critical", heading=heading, explanation=explanation, lasting=lasting)
 
 
 @pytest.fixture

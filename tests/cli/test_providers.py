@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gateway import COMMAND, Gateway, run_command
+from tests.support.gateway import Gateway, run_command
 from tests.support.upstream import Upstream, answer
 from tornado_gate.accounts.audit import list_events
 from tornado_gate.database.opening import open_database
@@ -42,10 +42,7 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command on the file and data of the test; `text` is its standard input."""
     where = ("--conf", str(folder / "gate.yaml"), "--data-dir", str(folder / "var"))
-    if not text:
-        return run_command(*arguments, *where, folder=folder)
-    command = [str(COMMAND), *arguments, *where]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60, cwd=folder)
+    return run_command(*arguments, *where, folder=folder, text=text)
 
 
 def add_vendor(folder: Path, vendor: Upstream) -> None:
@@ -114,8 +111,8 @@ def test_a_preset_is_another_host_too_and_faults_are_told(folder: Path) -> None:
     assert run(folder, "providers", "add", "o", "--plugin", "openai", "--api-key-stdin", text=KEY).returncode == 0
     before = (folder / "gate.yaml").read_text(encoding="utf-8")
     assert "another scheme, host or port" in run(folder, "providers", "set", "o", "preset=deepseek").stderr
-    faulty = run(folder, "providers", "set", "o", "pressed=openai")
-    assert (faulty.returncode, "providers.o.pressed: unknown key" in faulty.stderr) == (1, True)
+    faulty = run(folder, "providers", "set", "o", "timeouts={totl: 3}")
+    assert (faulty.returncode, "providers.o.timeouts.totl: unknown key" in faulty.stderr) == (1, True)
     assert "conf has no provider entry 'nobody'" in run(folder, "providers", "set", "nobody", "on=true").stderr
     assert run(folder, "providers", "set", "o").returncode == 2
     assert run(folder, "providers", "set", "o", "preset").returncode == 2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.codec.test_json_body import JSON
 from tornado_gate.codec import json_edit
-from tornado_gate.codec.json_edit import REMOVE, patch_json
+from tornado_gate.codec.json_edit import REMOVE, append_member, patch_json
 
 OBJECTS = st.dictionaries(st.text(max_size=5), JSON, max_size=5)
 
@@ -53,6 +53,19 @@ def test_a_removed_member_is_gone_and_nothing_else(value: dict[str, object], nam
 def test_a_patch_of_nothing_changes_no_byte(value: dict[str, object], indent: int) -> None:
     raw = json.dumps(value, indent=indent).encode()
     assert patch_json(raw, {}) == raw
+
+
+@given(OBJECTS, st.sampled_from([None, 2]), st.sampled_from(["", " ", "\n"]))
+def test_an_appended_member_stands_where_a_patch_adds_it(value: dict[str, object], indent: int, end: str) -> None:
+    raw = (json.dumps(value, indent=indent) + end).encode()
+    expected = patch_json(raw, {"stream_options": {"include_usage": True}})
+    found = append_member(raw, b'"stream_options"', b'{"include_usage":true}')
+    assert found == (expected if value else None)
+
+
+@pytest.mark.parametrize("raw", [b"{}", b'{"a":{"x":1}}', b'{"a":"\\"x\\"","b":"x"}', b'{"x":1}', b'{"b":"x"}'])
+def test_a_member_whose_name_may_be_there_is_not_appended(raw: bytes) -> None:
+    assert append_member(raw, b'"x"', b"1") is None
 
 
 NAMES = st.sampled_from(["model", "stream_options", "a", "mod", "x-y", "é", '"model"', "\\u0061"])

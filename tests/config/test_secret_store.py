@@ -12,6 +12,7 @@ import pytest
 from tests.config.conftest import Conf
 from tornado_gate.config.environment import fill
 from tornado_gate.config.secret_store import (
+    HISTORY_FILE,
     KEY_FILE,
     RETIRED_SECONDS,
     STORE_FILE,
@@ -19,6 +20,7 @@ from tornado_gate.config.secret_store import (
     SecretStore,
     UnknownSecret,
 )
+from tornado_gate.server.process import conf_history
 
 VALUE = "sk-a-secret-of-this-test-0123456789"
 
@@ -54,6 +56,17 @@ def test_the_key_may_come_from_the_environment(tmp_path: Path) -> None:
         SecretStore(tmp_path, {}).read("a")
     with pytest.raises(SecretError, match="at least 32 characters"):
         SecretStore(tmp_path, {"GATE_SECRET_KEY": "short"}).read("a")
+
+
+def test_a_rotation_keeps_the_earlier_texts_of_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GATE_SECRET_KEY", raising=False)
+    SecretStore(tmp_path, {}).write("a", VALUE)
+    conf_history.keep_text(tmp_path, "1" * 64, "plugins: {}\n")
+    assert SecretStore(tmp_path, {}).rotate() == 1
+    assert conf_history.find_text(tmp_path, "1" * 64) == "plugins: {}\n", "a change can be undone after a rotation too"
+    (tmp_path / HISTORY_FILE).write_text("damaged", encoding="utf-8")
+    assert SecretStore(tmp_path, {}).rotate() == 1
+    assert SecretStore(tmp_path, {}).read("a") == VALUE
 
 
 def test_a_rotation_needs_the_old_key_only_once(tmp_path: Path) -> None:

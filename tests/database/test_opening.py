@@ -168,10 +168,14 @@ def test_what_the_server_refuses_is_said_without_the_password(
 
 
 @pytest.mark.parametrize(
-    "address", ["mysql://host/name", "not an address", "sqlite:///x", "postgresql://u:my-password@h:x/n"]
+    "address",
+    [
+        *("mysql://host/name", "not an address", "sqlite:///x", "postgresql://u:my-password@h:x/n"),
+        *("postgresql://u:my-password@h1:1,h2:2/n", "postgresql://u:my-password@[::1/n"),
+    ],
 )
 def test_an_address_that_is_none_is_refused_without_its_text(address: str) -> None:
-    with pytest.raises(ValueError, match=r"postgresql://") as caught:
+    with pytest.raises(DatabaseError, match=r"the address of the database must .* postgresql://") as caught:
         Database(Path("/nowhere"), address)
     assert "my-password" not in str(caught.value)
 

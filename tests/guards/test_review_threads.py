@@ -19,6 +19,7 @@ from tornado_gate.guards.review_threads import MAX_STUCK, QUEUE, THREADS, Review
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, ReviewHangs, ReviewTimeout
 from tornado_gate.plugins.host import PluginHost
 from tornado_gate.plugins.wrappers import Scope
+from tornado_gate.streams.pausable import complete
 from tornado_gate.testing import call_to
 from tornado_gate.types import GuardedText
 
@@ -263,9 +264,9 @@ def test_what_a_coroutine_passes_to_call_run_is_stopped_and_its_time_in_the_queu
         async def beside(function: Callable[..., Any], *arguments: Any, seconds: float) -> Any:
             return await site.threads.run("a", function, *arguments, seconds=seconds)
 
-        assert await lane.review("request", call_to(), TEXTS, 5, beside) == types.Block(message="hello")
+        assert await complete(lane.review("request", call_to(), TEXTS, 5, beside)) == types.Block(message="hello")
         holding = site.hold("a")
-        waiting = asyncio.ensure_future(lane.review("request", call_to(), TEXTS, 5, beside))
+        waiting = asyncio.ensure_future(complete(lane.review("request", call_to(), TEXTS, 5, beside)))
         await asyncio.wait([waiting], timeout=0.5)
         assert not waiting.done()
         site.release()
@@ -274,7 +275,7 @@ def test_what_a_coroutine_passes_to_call_run_is_stopped_and_its_time_in_the_queu
         began = time.monotonic()
         spinning = [types.replace(TEXTS[0], text="spin")]
         with pytest.raises(GuardFailed, match="longer than review_timeout"):
-            await lane.review("request", call_to(), spinning, 5, beside)
+            await complete(lane.review("request", call_to(), spinning, 5, beside))
         assert time.monotonic() - began < 10
         await site.wait_until(lambda *told: told == (0, 0, 0, 0))
 

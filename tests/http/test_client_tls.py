@@ -77,6 +77,19 @@ async def test_requests_go_over_one_connection_that_speaks_http_1_1_and_names_it
 
 
 @on_both_loops
+async def test_a_long_body_that_is_wanted_whole_comes_over_tls(server_tls: ssl.SSLContext) -> None:
+    body = b"0123456789abcdef" * 100_000
+    async with serving(always(answer(body)), server_tls) as raw:
+        client = HttpClient(5, trusting())
+        for _ in range(2):
+            response = await client.request("POST", named(raw), {}, b"{}")
+            assert response.gather_body(lambda size: None) == len(body)
+            assert [piece async for piece in response if piece] == [body]
+        assert len(raw.peers) == 1
+        await client.close()
+
+
+@on_both_loops
 @pytest.mark.parametrize("host", ["other.test", "127.0.0.1"])
 async def test_a_certificate_for_somebody_else_is_refused(server_tls: ssl.SSLContext, host: str) -> None:
     async with serving(always(answer()), server_tls) as raw:

@@ -176,6 +176,9 @@ STATUSES = {
     "length above the limit": 413,
     "size above the limit": 413,
     "unknown expectation": 417,
+    "unknown method": 501,
+    "method in lower case": 501,
+    "method of RTSP": 501,
     "too many headers": 431,
 }
 """The statuses that are not 400."""

@@ -109,6 +109,26 @@ def test_the_503_of_a_connection_beyond_the_limit_arrives_although_the_client_ha
     run(test)
 
 
+def test_a_method_that_http_does_not_have_is_a_501_and_its_body_is_not_read_as_a_request() -> None:
+    async def test() -> None:
+        limits = ConnectionLimits(total=1)
+        async with serve(limits=limits) as served:
+            for method in (b"FOO", b"get", b"DESCRIBE"):
+                reader, writer = await served.connect()
+                body = GET + b"x" * 100_000
+                writer.write(method + b" / HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                answer = await reader.read()
+                assert answer.startswith(b"HTTP/1.1 501 Not Implemented\r\n"), method
+                assert answer.count(b"HTTP/1.1") == 1, method
+                assert b'"unknown_method"' in answer, method
+                writer.close()
+            assert (await served.ask())[0]
+            assert served.refusals.limits == []
+        assert limits._open == {}
+
+    run(test)
+
+
 def test_a_connection_that_waits_gives_its_place_to_a_new_one() -> None:
     async def test() -> None:
         async with serve(limits=ConnectionLimits(total=2)) as served:

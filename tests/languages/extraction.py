@@ -1,4 +1,4 @@
-"""The messages of the console: in its templates, its Python code and its scripts."""
+"""The messages of the console: in its templates, its Python code and its scripts, and the words of alerts."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tornado_gate import alerts
 from tornado_gate.server.console import languages
 from tornado_gate.server.console.languages.expressions import walk_results
 from tornado_gate.server.console.languages.scripts import CONTEXT
 from tornado_gate.server.console.languages.template_text import Message, find_messages
 
 CONSOLE = Path(languages.__file__).parent.parent
+ALERTS = Path(alerts.__file__).parent
 _FUNCTIONS = {"translate", "mark"}
-_TABLES = {"Reason"}  # classes all of whose arguments are texts that are translated when they are used
+_TABLES = {"Reason", "Words"}  # classes all of whose arguments are texts that are translated when they are used
 _SCRIPT_CALL = re.compile(r'\btranslate\(\s*"((?:[^"\\\n]|\\.)*)"')
 
 
 def extract_messages() -> dict[Message, list[str]]:
-    """Return the messages with the files that have them, below the console's package."""
+    """Return the messages with the files that have them, below the packages of the console and of alerts."""
     found: dict[Message, list[str]] = {}
-    for path in sorted(CONSOLE.rglob("*")):
-        name = path.relative_to(CONSOLE).as_posix()
+    for path in (*sorted(CONSOLE.rglob("*")), *sorted(ALERTS.rglob("*.py"))):
+        root = CONSOLE if path.is_relative_to(CONSOLE) else ALERTS.parent
+        name = path.relative_to(root).as_posix()
         for message in _read_messages(path):
             places = found.setdefault(message, [])
             if name not in places:

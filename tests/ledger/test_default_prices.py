@@ -157,11 +157,11 @@ def test_only_entries_with_a_known_address_get_prices(folder: Path, caplog: pyte
 def test_the_file_is_made_once_for_each_version(folder: Path, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     (file,) = folder.iterdir()
     assert file.name == f"genai-prices-{metadata.version('genai-prices')}-{default_prices.LAYOUT}.json"
-    monkeypatch.setattr(subprocess, "run", fail_to_run)
+    monkeypatch.setattr(default_prices, "extract_table", fail_to_run)
     assert load_table(folder) == table
 
 
-def fail_to_run(*_: object, **__: object) -> subprocess.CompletedProcess[bytes]:
+def fail_to_run(*_: object, **__: object) -> bytes:
     raise OSError("there are no processes left")
 
 
@@ -184,7 +184,7 @@ def test_without_the_package_there_are_no_default_prices_and_the_log_says_so(
 def test_a_package_that_cannot_be_read_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(subprocess, "run", fail_to_run)
+    monkeypatch.setattr(default_prices, "extract_table", fail_to_run)
     with caplog.at_level(logging.WARNING):
         assert load_prices(tmp_path, [PricedProvider(name="first", base_url=OPENAI)]) == {}
     assert "cannot be read: there are no processes left" in caplog.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from tests.support import front
 from tests.support.direct import ALICE, BOB, KEYS, NARROW, PROVIDER_KEY, Stage, echo, make_request, serving
 from tests.support.front import Answer
-from tornado_gate import guard_impl
+from tornado_gate import format_impl, guard_impl, provider_impl
 from tornado_gate.config.model import ModelEntry, ModelTarget, PluginOptions, Secret
 from tornado_gate.errors import InvalidField, UpstreamOverloaded
 from tornado_gate.pipeline import plans
@@ -221,7 +221,7 @@ class Guard:
         ({"operations": ("images",)}, set()),
     ],
 )
-def test_only_requests_that_a_guard_covers_need_a_task(
+def test_only_requests_that_a_guard_covers_and_cannot_see_need_a_task(
     tmp_path: Path, options: dict[str, Any], covered: set[tuple[str, str]]
 ) -> None:
     async def test(stage: Stage) -> None:
@@ -325,3 +325,82 @@ def test_a_target_that_has_failed_is_chosen_by_the_general_way(tmp_path: Path) -
 def fail_at(call: Call, *models: str) -> None:
     if call.target.upstream_model in models:
         raise UpstreamOverloaded("busy")
+
+
+class Wrapper:
+    """A wrapper of all hooks at which requests pass. `log` has the targets of the calls that it sees."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[str, str]] = []
+
+    @format_impl(wrapper=True)
+    def forward_request(self, call: Call) -> Generator[None, Any, Any]:
+        self.log.append(("format", call.target.upstream_model))
+        return (yield)
+
+    @provider_impl(wrapper=True)
+    def call_upstream(self, call: Call) -> Generator[None, Any, Any]:
+        self.log.append(("provider", call.target.upstream_model))
+        return (yield)
+
+
+@pytest.mark.parametrize(
+    ("options", "wrapped"),
+    [
+        ({}, {("m", ALICE), ("other", ALICE), ("m", BOB)}),
+        ({"models": ("other",)}, {("other", ALICE)}),
+        ({"keys": ("alice",)}, {("m", ALICE), ("other", ALICE)}),
+        ({"operations": ("images",)}, set()),
+    ],
+)
+def test_a_wrapper_is_called_for_its_scope_and_costs_other_models_nothing(
+    tmp_path: Path, options: dict[str, Any], wrapped: set[tuple[str, str]]
+) -> None:
+    async def test(stage: Stage) -> None:
+        wrapper = Wrapper()
+        stage.gate.host.add("wrap", wrapper)
+        stage.reload(plugins={**stage.config.plugins, "wrap": True}, plugin_options={"wrap": PluginOptions(**options)})
+        for _ in range(2):
+            for model_name, key in (("m", ALICE), ("other", ALICE), ("m", BOB)):
+                before = stage.direct
+                wrapper.log.clear()
+                [answer] = await stage.running.ask(make_request(model=model_name, key=key))
+                assert answer.status == 200
+                is_wrapped = (model_name, key) in wrapped
+                assert wrapper.log == [("format", model_name), ("provider", model_name)] * is_wrapped
+                if not options.get("keys"):  # the plan of a wrapper of some keys is that of all keys
+                    assert stage.direct - before == (not is_wrapped)
+
+    play(tmp_path, test)
+
+
+@pytest.mark.parametrize("models", [("last",), ("other",), ("one",), ("unused",)])
+def test_an_attempt_that_goes_on_at_another_target_calls_its_wrappers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: tuple[str, ...]
+) -> None:
+    """The first attempt has a plan, whose hooks have only the wrappers of its own target."""
+
+    async def test(stage: Stage) -> None:
+        wrapper = Wrapper()
+        stage.gate.host.add("wrap", wrapper)
+        other = ModelEntry(name="other", targets=(ModelTarget(provider="sender", model="last"),))
+        stage.reload(
+            models={"m": make_entry(("one", 1), fallback=("other",)), "other": other},
+            plugins={**stage.config.plugins, "wrap": True},
+            plugin_options={"wrap": PluginOptions(models=models)},
+        )
+        stage.sender.hook = lambda call: fail_at(call, "one")
+        logs = []
+        for has_plan in (True, False):
+            if not has_plan:
+                monkeypatch.setattr(plans, "make_plan", lambda *_: None)
+            stage.gate.health.circuits._circuits.clear()
+            stage.gate.plans.clear()
+            wrapper.log.clear()
+            [answer] = await stage.running.ask(make_request())
+            assert answer.headers["X-Gate-Model"] == "last"
+            logs.append(wrapper.log.copy())
+        assert logs[0] == logs[1]
+        assert bool(logs[0]) == (models != ("unused",))
+
+    play(tmp_path, test)

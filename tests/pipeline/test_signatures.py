@@ -9,7 +9,7 @@ import pytest
 
 from tornado_gate.pipeline import signatures as continuity
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches
 from tornado_gate.streams.events import iterate_events, replay
 from tornado_gate.testing import call_to, chat
 from tornado_gate.types import (
@@ -163,12 +163,12 @@ async def test_what_came_before_the_end_does_not_wait_for_the_memory(call: Call)
         return events
 
     watched = replace(call, memory=Watched())
-    batches = stages.iterate_batches(
-        continuity.record_signatures(watched, stages.DeferredItems(together, iterate_events(iter([]))))
+    read = batches.iterate_batches(
+        continuity.record_signatures(watched, batches.DeferredItems(together, iterate_events(iter([]))))
     )
-    assert await anext(batches) == events[:-1]
+    assert await anext(read) == events[:-1]
     assert not remembered
-    assert await anext(batches) == events[-1:]
+    assert await anext(read) == events[-1:]
     assert remembered
 
 

@@ -20,6 +20,7 @@ from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane
 from tornado_gate.plugins.host import Plugin, PluginHost
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.plugins.wrappers import Scope
+from tornado_gate.streams.pausable import complete
 from tornado_gate.testing import call_to, chat
 
 
@@ -326,7 +327,7 @@ def review(implementation: Any, word: str, **options: Any) -> types.Decision:
     host.add("guard", implementation)
     found = GuardLane(host, host.configure("guard", given, Scope(given)))
     texts = [types.GuardedText(kind="user", path="input", text=word)]
-    return asyncio.run(found.review("request", call_to(), texts))
+    return asyncio.run(complete(found.review("request", call_to(), texts)))
 
 
 def test_a_review_returns_the_decision_or_a_failure_that_names_the_guard() -> None:

@@ -493,6 +493,58 @@ def test_the_first_session_update_says_what_the_handshake_did_not(gateway: Gatew
     run(test)
 
 
+@pytest.mark.parametrize("strict", ["1", "TRUE"])
+def test_a_strict_session_is_told_of_a_setting_that_the_upstream_does_not_have(
+    gateway: Gateway, run: Any, strict: str
+) -> None:
+    """The contract's dialect has a temperature, the upstream's has none."""
+    update = {"type": "session.update", "event_id": "mine", "session": {"instructions": "x", "temperature": 0.9}}
+    plain = {"type": "session.update", "session": {"instructions": "y"}}
+
+    async def test(upstream: WsUpstream) -> None:
+        headers = {"User-Agent": "a-contract-client", "x-gate-strict": strict}
+        async with session(gateway, headers=headers) as client:
+            assert (await event(client))["type"] == "session.created"
+            assert "x-gate-strict" not in upstream.headers[0]
+            await client.send(json.dumps(update))
+            error = (await event(client))["error"]
+            assert (error["code"], error["param"]) == ("unsupported_parameter", "session.temperature")
+            assert error["event_id"] == "mine"
+            await client.send(json.dumps(plain))
+            await upstream.until(lambda: bool(upstream.received))
+            assert [json.loads(message)["session"]["instructions"] for message in upstream.received] == ["y"]
+
+    run(test)
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-gate-strict": "0"}, {"x-gate-strict": "false"}])
+def test_a_session_that_is_not_strict_goes_on_without_such_a_setting(
+    gateway: Gateway, run: Any, headers: dict[str, str]
+) -> None:
+    update = {"type": "session.update", "session": {"instructions": "x", "temperature": 0.9}}
+
+    async def test(upstream: WsUpstream) -> None:
+        async with session(gateway, headers={"User-Agent": "a-contract-client", **headers}) as client:
+            await client.recv()
+            await client.send(json.dumps(update))
+            await upstream.until(lambda: bool(upstream.received))
+            sent = json.loads(upstream.received[0])["session"]
+            assert sent["instructions"] == "x"
+            assert "temperature" not in sent
+
+    run(test)
+
+
+@pytest.mark.parametrize("value", ["yes", "2", "", "1, 1"])
+def test_a_handshake_with_another_word_for_strict_is_refused(gateway: Gateway, run: Any, value: str) -> None:
+    async def test(upstream: WsUpstream) -> None:
+        status, error = await catch_refusal(gateway, headers={**SDK, "x-gate-strict": value})
+        assert (status, error["code"], error["param"]) == (400, "invalid_value", "x-gate-strict")
+        assert upstream.headers == []
+
+    run(test)
+
+
 def test_what_an_answer_took_is_counted(gateway: Gateway, run: Any) -> None:
     async def test(upstream: WsUpstream) -> None:
         async with session(gateway) as client:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from tests.support.direct import (
 )
 from tests.support.garbage import find_garbage
 from tests.support.gates import model
+from tornado_gate import format_impl, guard_impl, types
 from tornado_gate.config.model import CorsConfig, LimitsConfig
 from tornado_gate.http.server.connection import ServerConnection
 from tornado_gate.pipeline import plans
@@ -422,6 +423,72 @@ def test_the_last_event_and_the_end_of_a_stream_are_one_write(tmp_path: Path, mo
         assert (answer.headers["X-Gate-Loss"], answer.body) == ("ask", FIRST_EVENT + LAST_EVENT)
         assert len(written) == 1
         assert stage.sent == 2
+        await client.close()
+
+    play(tmp_path, test)
+
+
+class GuardOfAnswers:
+    """A guard that allows all responses, so that a task reads each stream."""
+
+    @guard_impl
+    def guard_options(self) -> types.GuardOptions:
+        return types.GuardOptions(lookahead=0, reads=frozenset({"response"}))
+
+    @guard_impl
+    def review_response(self) -> None:
+        return None
+
+
+class WrapperOfAnswers:
+    """A wrapper of responses, so that a task reads each stream."""
+
+    @format_impl(wrapper=True)
+    def forward_response(self) -> Generator[None, Any, Any]:
+        return (yield)
+
+
+@pytest.mark.parametrize("plugin", [None, GuardOfAnswers, WrapperOfAnswers])
+def test_a_stream_that_a_task_reads_has_the_writes_of_one_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin: type | None
+) -> None:
+    """The upstream sends the events in two reads, and then all in one. Without a plugin its connection is cold."""
+    written: list[bytes] = []
+    send = ServerConnection.send
+
+    def note(connection: ServerConnection, data: bytes) -> asyncio.Future[None] | None:
+        written.append(data)
+        return send(connection, data)
+
+    monkeypatch.setattr(ServerConnection, "send", note)
+
+    async def test(stage: Stage) -> None:
+        may_end = asyncio.Event()
+
+        async def script(peer: raw.Peer) -> None:
+            await peer.request()
+            await peer.say(raw.chunked(FIRST_EVENT, end=b"", Content_Type=EVENTS))
+            await may_end.wait()
+            await peer.say(LAST + b"0\r\n\r\n")
+            await peer.request()
+            await peer.say(raw.chunked(FIRST_EVENT, LAST_EVENT, Content_Type=EVENTS))
+
+        stage.upstream.script = script
+        if plugin is not None:
+            stage.gate.host.add("plugin", plugin())
+            stage.reload(plugins={**stage.config.plugins, "plugin": True})
+        client = await stage.running.connect()
+        await client.send(make_request(stream=True))
+        assert (await client.head()).status == 200
+        assert await client.reader.readexactly(len(FIRST)) == FIRST
+        may_end.set()
+        await client.reader.readuntil(b"\r\n0\r\n\r\n")
+        assert written[1:] == [LAST + b"0\r\n\r\n"]
+
+        written.clear()
+        await client.send(make_request(stream=True))
+        assert (await client.answer()).body == FIRST_EVENT + LAST_EVENT
+        assert len(written) == 1
         await client.close()
 
     play(tmp_path, test)

@@ -27,6 +27,7 @@ REFUSED = {
     "an empty Host in HTTP/1.0": (b"GET /healthz HTTP/1.0\r\nHost:\r\n\r\n", 400, False),
     "two Hosts": (b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400, False),
     "an invalid Host": (b"GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n", 400, False),
+    "an unknown method": (b"FOO /plain HTTP/1.1\r\nHost: x\r\n\r\n", 501, False),
     "too many headers": (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 300 + b"\r\n", 431, False),
     "a large head": (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 70_000 + b"\r\n\r\n", 431, False),
     "an expectation": (b"POST /plain HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n", 417, False),

@@ -10,6 +10,7 @@ from tornado.tcpclient import TCPClient
 
 from tests.support.garbage import find_garbage
 from tests.support.gates import KEY
+from tests.support.variants import vary
 from tornado_gate.streams.timer_wheel import get_wheel
 
 HEAD = f"POST /plain HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nContent-Type: application/json\r\n"
@@ -18,7 +19,7 @@ HEAD = f"POST /plain HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {KEY}\r\nConte
 @pytest.mark.gen_test(timeout=60)  # the collector takes seconds in a process that has run many tests
 @pytest.mark.parametrize("http_server", ["httptools"], indirect=True)  # Tornado's own front makes cycles of its own
 @pytest.mark.parametrize(
-    "body", [b'{"model":"m","ask":"hi"}', b'{"model":"m","ask":"hi","stream":true}', b'{"model":"?"}', b"{"]
+    "body", vary(b'{"model":"m","ask":"hi","stream":true}', b'{"model":"m","ask":"hi"}', b'{"model":"?"}', b"{")
 )
 async def test_what_a_request_has_made_goes_when_it_is_answered(
     http_server: HTTPServer, http_port: int, body: bytes

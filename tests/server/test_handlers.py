@@ -239,9 +239,10 @@ async def test_an_unknown_route_is_404_with_the_error_body(ask: Ask) -> None:
 @pytest.mark.gen_test
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
 async def test_a_wrong_method_is_405_with_allow(ask: Ask, method: str) -> None:
-    response = await ask("/plain", None if method == "GET" else b"{}", method=method)
-    assert (response.code, response.headers["Allow"]) == (405, "POST")
-    assert error_of(response)["code"] == "method_not_allowed"
+    for path in ("/plain", "/v1/_explain"):
+        response = await ask(path, None if method == "GET" else b"{}", method=method)
+        assert (response.code, response.headers["Allow"]) == (405, "POST")
+        assert error_of(response)["code"] == "method_not_allowed"
 
 
 @pytest.mark.gen_test

@@ -9,8 +9,9 @@ import pytest
 
 from tests.support.quick_loop import run_quickly
 from tornado_gate.errors import UpstreamTimeout
+from tornado_gate.streams.batches import DeferredItems, iterate_batches
 from tornado_gate.streams.deadlines import Deadlines
-from tornado_gate.streams.stages import DeferredItems, Step, add_step, iterate_batches
+from tornado_gate.streams.stages import Step, add_step
 from tornado_gate.streams.timer_wheel import get_wheel
 from tornado_gate.types import Timeouts
 

@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tornado_gate import sse
 from tornado_gate.errors import UpstreamError
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches, stages
 from tornado_gate.testing import chunks_of
 
 STREAM = b': hello\n\ndata: {"a": 1}\n\nevent: ping\ndata: {"b":\ndata: 2}\n\ndata: [DONE]\n\n'
@@ -32,6 +33,19 @@ def values(pieces: Iterable[bytes]) -> list[Any]:
         return [value async for value in sse.read_json_frames(chunks_of(pieces))]
 
     return asyncio.run(read())
+
+
+@given(
+    st.lists(st.sampled_from([b"data: ", b"data:", b'{"a": 1}', b"1", b"x", b"\n", b"\r", b" ", b": c"]), max_size=8)
+)
+def test_the_value_of_a_frame_is_that_of_its_data(pieces: list[bytes]) -> None:
+    raw = b"".join(pieces)
+    frame = sse.parse(raw)
+    try:
+        expected = None if frame is None else orjson.loads(frame.data)
+    except orjson.JSONDecodeError:
+        expected = None
+    assert sse.parse_json(raw) == expected
 
 
 EXPECTED = [sse.Frame(b'{"a": 1}'), sse.Frame(b'{"b":\n2}', "ping"), sse.Frame(b"[DONE]")]
@@ -159,7 +173,7 @@ def test_cuts_anywhere_give_the_same_values(cuts: list[int], line_end: bytes) ->
 def test_values_that_came_in_one_piece_come_in_one_batch() -> None:
     async def read() -> list[list[Any]]:
         pieces = chunks_of([b"data: 1\n\ndata: 2\n\ndat", b"a: 3\n\n"])
-        return [batch async for batch in stages.iterate_batches(sse.read_json_frames(pieces))]
+        return [batch async for batch in batches.iterate_batches(sse.read_json_frames(pieces))]
 
     assert asyncio.run(read()) == [[1, 2], [3]]
 

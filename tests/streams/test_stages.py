@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from tests.support.garbage import find_garbage
 from tornado_gate.errors import GateError, UpstreamError
 from tornado_gate.streams import stages
+from tornado_gate.streams.batches import BatchIterator, DeferredItems, iterate_batches
 
 
-class Source(stages.BatchIterator[int]):
+class Source(BatchIterator[int]):
     """Gives batches; an error among them is raised in its place. Counts how often it was closed."""
 
     def __init__(self, batches: Iterable[list[int] | BaseException]) -> None:
@@ -74,7 +75,7 @@ async def batches(items: AsyncIterator[Any]) -> list[Any]:
     """All batches, and at the end the error that there was, if any."""
     seen: list[Any] = []
     try:
-        async for batch in stages.iterate_batches(items):
+        async for batch in iterate_batches(items):
             seen.append(batch)
     except Exception as error:
         seen.append(type(error))
@@ -329,12 +330,12 @@ def test_later_items_are_made_when_they_are_read_and_the_source_is_closed() -> N
 
     async def read() -> None:
         source = Source([])
-        items = stages.DeferredItems(make, source)
+        items = DeferredItems(make, source)
         assert made == []
         assert await batches(items) == [[1, 2]]
         assert source.closed
         unread = Source([])
-        await stages.DeferredItems(make, unread).aclose()
+        await DeferredItems(make, unread).aclose()
         assert unread.closed
 
     asyncio.run(read())

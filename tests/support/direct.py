@@ -13,14 +13,13 @@ from typing import Any
 import orjson
 
 from tests.support import front, raw
-from tests.support.gates import PlainFormat, make_config, model, open_key_store
+from tests.support.gates import PlainFormat, make_config, make_empty_host, model, open_key_store
 from tornado_gate import format_impl, provider_impl, types
 from tornado_gate.config.model import Config, KeyEntry, LimitsConfig, ProviderConfig, Secret, ServerConfig
 from tornado_gate.hookspecs import Capabilities
 from tornado_gate.pipeline.direct import DirectAttempt
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.snapshot_builder import build
-from tornado_gate.plugins.host import PluginHost
 from tornado_gate.server import app
 from tornado_gate.server.services import Services
 from tornado_gate.streams.timer_wheel import get_wheel
@@ -218,9 +217,7 @@ async def serving(
         config = replace(
             make_config(folder, providers=("sender",), **{**defaults, **rest}), providers={"sender": entry}
         )
-        host = PluginHost()
-        for name in list(host.plugins):
-            del host.plugins[name]
+        host = make_empty_host()
         host.add("plain", form)
         host.add("sender", sender)
         services = app.make_services(config, host, open_key_store(folder), Metrics())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from tests.support.people import accounts, administrator, cheap_hashes
 from tests.support.process import Child
 from tests.support.served import app, ask, fake, gate, http_server, services
 from tests.support.upstream import Upstream
-from tornado_gate.ledger import ledger
+from tornado_gate.ledger import default_prices, ledger
 
 LOOPBACK = "127.0.0.1,localhost"
 
@@ -42,7 +43,8 @@ __all__ += [
     "postgres",
 ]
 __all__ += ["accounts", "administrator", "cheap_hashes"]
-__all__ += ["aimock", "close_key_stores", "environment_of_children", "start_gateway", "upstream", "upstream_process"]
+__all__ += ["aimock", "close_key_stores", "environment_of_children", "one_price_table"]
+__all__ += ["start_gateway", "upstream", "upstream_process"]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -50,6 +52,14 @@ def patient_ledger() -> Iterator[None]:
     """On a busy machine a write takes longer than a database may hang: then its rows would be on the disk for a while."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "HANG_SECONDS", 30.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_price_table() -> Iterator[None]:
+    """Services of a vendor extract its default prices in another process, which takes half a second: once for all tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(default_prices, "extract_table", functools.cache(default_prices.extract_table))
         yield
 
 

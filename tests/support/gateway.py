@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,21 +74,34 @@ class Gateway:
 
 
 def run_command(
-    *arguments: str, folder: Path | None = None, environment: Mapping[str, str] | None = None, seconds: float = 60.0
+    *arguments: str,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = 60.0,
+    text: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run `tornado-gate` with these arguments to its end, in a process of its own. After `seconds` it is killed."""
+    """Run `tornado-gate` with these arguments to its end, in a process of its own. After `seconds` it is killed.
+
+    `text` is its standard input.
+    """
     environment = {**os.environ, **(environment or {})}
     if not get_fork_server().can_start(environment):
         return subprocess.run(
             [str(COMMAND), *arguments],
             cwd=folder,
             env=environment,
+            input=text,
             capture_output=True,
             text=True,
             check=False,
             timeout=seconds,
         )
-    process = get_fork_server().start(arguments, environment, folder or Path.cwd(), stderr=True)
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(text.encode())
+        stdin.seek(0)
+        process = get_fork_server().start(
+            arguments, environment, folder or Path.cwd(), stderr=True, stdin=stdin.fileno()
+        )
     errors: list[str] = []
     reader = threading.Thread(target=lambda: errors.append(process.stderr.read()))
     killer = threading.Timer(seconds, process.kill)

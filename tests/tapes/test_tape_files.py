@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tornado_gate.config.tapes import TapesConfig
-from tornado_gate.tapes.recorder import Recorder
+from tornado_gate.tapes.recorder import EXCHANGE_BYTES, Recorder
 from tornado_gate.tapes.store import TapeStore, make_tape_id
 from tornado_gate.tapes.tape import Exchange, Tape, TapeError, TapeRequest, parse_tape
+from tornado_gate.tapes.tapes import Tapes
+from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.testing.scripted_upstream import Fault, Pause
 from tornado_gate.testing.tape_replay import play_exchange
 from tornado_gate.testing.tape_values import read_body, replace_made_values
@@ -41,6 +43,19 @@ def test_tapes_expire_and_the_oldest_leave_beyond_the_bytes(tmp_path: Path) -> N
     assert not store.delete(ids[1])
     assert store.delete(ids[2])
     assert [tape.id for tape in store.list_tapes()] == [ids[3]]
+
+
+@pytest.mark.gen_test
+async def test_a_request_that_ends_after_the_process_has_closed_its_tapes_has_none(tmp_path: Path) -> None:
+    metrics, rules = Metrics().tapes, TapesConfig()
+    tapes = Tapes(tmp_path, metrics)
+    kept, late = (tapes.begin(rules, {"model": "m"}, time.monotonic()) for _ in range(2))
+    assert kept is not None
+    assert late is not None
+    tapes.end(kept, rules, is_withheld=False, status=200)
+    await tapes.close()
+    tapes.end(late, rules, is_withheld=False, status=503)
+    assert [tape.id for tape in tapes.store.list_tapes()] == [kept.id]
 
 
 def test_ids_that_are_paths_find_nothing(tmp_path: Path) -> None:
@@ -75,6 +90,21 @@ def test_a_tape_is_bounded_and_says_what_is_missing(chunks: list[bytes], most_by
     assert whole.startswith(tape.body) or tape.end["truncated"]
     assert len(tape.body) + tape.end["omitted_bytes"] >= len(whole)
     assert tape.end["truncated"] == (tape.body != whole)
+
+
+def test_a_task_that_asks_its_upstream_for_hours_has_a_bounded_tape() -> None:
+    recorder = Recorder(make_tape_id(), {"model": "m", "format": "f"}, time.monotonic(), 10_000)
+    for _ in range(2000):
+        number = recorder.begin_exchange()
+        recorder.note_data("upstream_request", b"", None, exchange=number, method="GET", url="/", headers={})
+        recorder.note("upstream_head", exchange=number, status=200, headers={"content-type": "application/json"})
+        recorder.note_data("upstream_chunk", b'{"status": "running"}', None, exchange=number)
+        recorder.note("upstream_end", exchange=number, fault="")
+    data = recorder.end(is_withheld=False, status=200, outcome="complete", error_code="")
+    assert len(data) < 10_000 + 2 * EXCHANGE_BYTES
+    tape = parse_tape(data.splitlines())
+    assert tape.end["truncated"]
+    assert 10 < len(tape.exchanges) < 500
 
 
 @given(

@@ -75,6 +75,15 @@ def test_a_tape_has_both_sides_of_the_gateway_and_no_key(site: Site, upstream: U
     assert lines[-1] == lines[-1] | {"status": 200, "outcome": "complete", "truncated": False, "withheld": False}
 
 
+def test_headers_that_are_not_text_are_recorded_and_change_no_response(site: Site, upstream: Upstream) -> None:
+    upstream.script(answer(completion("Hi"), headers={"x-odd": "caf\xe9\xff"}))
+    response, path = site.record(CHAT, "/v1/chat/completions?trace=sk-canary-0123456789")
+    assert response.status_code == 200
+    lines = read_lines(path)
+    assert lines[4]["headers"]["x-odd"] == "caf??"
+    assert lines[1]["query"] == "trace=%2A%2A%2A", "the value looks like a key"
+
+
 def test_a_key_that_an_upstream_sends_in_two_chunks_is_masked(site: Site, upstream: Upstream) -> None:
     frame = sse(chunk(content=f"key {UPSTREAM_KEY} end"))
     middle = frame.index(UPSTREAM_KEY) + 9

@@ -76,6 +76,46 @@ def test_a_verb_of_a_path_is_no_part_of_a_models_name_for_other_methods(method: 
     assert caught.value.headers == {"Allow": "POST"}
 
 
+ROUTES_OF_OBJECTS = [
+    Route("GET", "/v1/videos/{id}", "videos", model="none"),
+    Route("DELETE", "/v1/videos/{id}", "videos", model="none"),
+    Route("GET", "/v1/videos/{id}/content", "videos", model="none"),
+    Route("POST", "/v1/lists/{id}", "chat", model="none"),
+    Route("GET", "/v1/lists/{id}/items/{item}", "chat", model="none"),
+    Route("POST", "/v1/lists/count", "chat", model="none"),
+    Route("GET", "/v1/lists/{id}", "chat", model="none"),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("DELETE", "/v1/videos/a/content", "GET, HEAD"),
+        ("DELETE", "/v1/videos/a/content/", "GET, HEAD"),
+        ("DELETE", "/v1/videos/a/b/content", "GET, HEAD"),
+        ("POST", "/v1/lists/a/items/b", "GET, HEAD"),
+        ("GET", "/v1/lists/count", "POST"),
+    ],
+)
+def test_the_rest_of_a_longer_path_is_no_part_of_an_id_for_other_methods(method: str, path: str, allow: str) -> None:
+    table = RouteTable([ServedRoute("o", route) for route in ROUTES_OF_OBJECTS])
+    with pytest.raises(MethodNotAllowed) as caught:
+        table.match(method, path, {}, {})
+    assert caught.value.headers == {"Allow": allow}
+
+
+def test_an_id_may_still_contain_slashes() -> None:
+    table = RouteTable([ServedRoute("o", route) for route in ROUTES_OF_OBJECTS])
+    for path, arguments in (
+        ("/v1/videos/a/b", {"id": "a/b"}),
+        ("/v1/videos/a/contents", {"id": "a/contents"}),
+        ("/v1/videos/content", {"id": "content"}),
+        ("/v1/lists/items/b", {"id": "items/b"}),
+        ("/v1/lists/counts", {"id": "counts"}),
+    ):
+        assert table.match("GET", path, {}, {}).arguments == arguments
+
+
 def test_head_is_served_wherever_get_is() -> None:
     assert match("HEAD", "/v1/models") == match("GET", "/v1/models")
     assert match("HEAD", "/v1/models/a") == match("GET", "/v1/models/a")

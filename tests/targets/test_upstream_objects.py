@@ -14,7 +14,7 @@ from tornado_gate.config.model import ProviderConfig
 from tornado_gate.errors import GateError, InvalidField, NotFound
 from tornado_gate.hookspecs import Capabilities
 from tornado_gate.storage.conversation_state import MemoryStore, SharedMemory
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches
 from tornado_gate.targets import upstream_objects
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.object_access import ObjectAccess
@@ -188,7 +188,7 @@ def test_what_an_interrupted_stream_issued_is_recorded_at_the_end_of_the_request
         call = call_of(store)
         chunks = await upstream_objects.record_issued(call, issued, upstream())
         assert await anext(chunks) == b"first"
-        await stages.close(chunks)
+        await batches.close(chunks)
         await call.closing.aclose()
 
     asyncio.run(read())

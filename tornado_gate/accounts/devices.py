@@ -18,7 +18,8 @@ from tornado_gate.accounts.tokens import LONGEST
 from tornado_gate.database import tables
 
 DEVICE_SECONDS = 180 * 86400
-_NAME = "device_secret"
+SECRET_NAME = "device_secret"
+"""The name of the secret in the table `meta`."""
 
 
 class Devices(Part):
@@ -55,13 +56,13 @@ class Devices(Part):
 
     def _read_device_secret(self) -> bytes:
         """Return the secret that all processes share. The first process creates it."""
-        query = select(tables.meta.c.value).where(tables.meta.c.name == _NAME)
+        query = select(tables.meta.c.value).where(tables.meta.c.name == SECRET_NAME)
         with self.database.read() as connection:
             known = connection.execute(query).scalar_one_or_none()
         if known is None:
             try:
                 with self.database.write() as connection:
-                    connection.execute(insert(tables.meta).values(name=_NAME, value=secrets.token_hex(32)))
+                    connection.execute(insert(tables.meta).values(name=SECRET_NAME, value=secrets.token_hex(32)))
             except IntegrityError:  # another process has created it in the same moment
                 pass
             with self.database.read() as connection:

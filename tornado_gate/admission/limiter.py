@@ -74,8 +74,10 @@ class Limiter:
     async def start(self) -> None:
         self._tasks = [asyncio.create_task(self._watch_ledger(), name="read the spending of budgets")]
         if self.remote is not None:
-            with suppress(StoreUnavailable):
+            try:
                 await self.remote.start()
+            except StoreUnavailable as error:
+                self._note_remote_away(error)
             self._tasks.append(asyncio.create_task(self._watch_remote(self.remote), name="watch the store of limits"))
 
     async def close(self) -> None:
@@ -306,7 +308,10 @@ class Limiter:
         if not self._is_remote_away:
             self._is_remote_away = True
             self._metrics.set_store_away(True)
-            log.error("the store of limits is away; requests are counted on this machine only: %s", error)
+            log.error(
+                "the store of limits is away (limits.store in conf); requests are counted on this machine only: %s",
+                error,
+            )
 
     async def _watch_remote(self, remote: Store) -> None:
         """Detect when the store of conf can be used again."""

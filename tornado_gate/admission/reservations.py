@@ -116,13 +116,15 @@ class Admission:
         return None
 
     def try_enter(self, prices: PriceTable, call: Call, target: Target, estimate: Estimate | None) -> bool:
-        """Reserve like `enter`, for a request without reservations, and without waiting.
+        """Reserve like `enter`, for a request whose reservations are none, or those of `begin`, and without waiting.
 
         Return False, without an effect, if that is impossible, or if a bound refuses.
         """
         of_request, of_target = self._list_bounds_at(call, target)
         bounds = of_request + of_target
         if not bounds:
+            if call.charge.reservations is not None:
+                call.charge.reservations.has_begun = False
             return True
         price = prices.find_price(target.provider, target.upstream_model)
         _, amounts = self._estimate_amounts(bounds, call.charge, target, price, estimate or USUAL_ANSWER)
@@ -162,13 +164,28 @@ class Admission:
 
         Raises RateLimited. If the request is then rejected, but not by a guard, call `cancel_begun`.
         """
-        if not self.is_active and not call.caller.bounds:
-            return
-        bounds = self._list_unreserved(call, self._find_requested(call.model), None)
-        bounds = tuple(bound for bound in bounds if bound.family in (REQUESTS, OPEN))
+        bounds = self._list_begun(call)
         if bounds:
             reservation, levels = await self.limiter.reserve(bounds, [1] * len(bounds))
             call.charge.reserve(Reservations([reservation], levels=find_lowest(levels), has_begun=True))
+
+    def try_begin(self, call: Call) -> bool:
+        """Count like `begin`, without waiting. Return False, without an effect, if that is impossible, or if a bound refuses."""
+        bounds = self._list_begun(call)
+        if bounds:
+            reserved = self.limiter.try_reserve(bounds, [1] * len(bounds))
+            if reserved is None:
+                return False
+            reservation, levels = reserved
+            call.charge.reserve(Reservations([reservation], levels=find_lowest(levels), has_begun=True))
+        return True
+
+    def _list_begun(self, call: Call) -> tuple[Bound, ...]:
+        """Return the bounds that `begin` reserves."""
+        if not self.is_active and not call.caller.bounds:
+            return NO_BOUNDS
+        bounds = self._list_unreserved(call, self._find_requested(call.model), None)
+        return tuple(bound for bound in bounds if bound.family in (REQUESTS, OPEN))
 
     def cancel_begun(self, charge: Charge) -> None:
         """Return the reservations of a request that `begin` counted, unless `enter` has admitted it."""

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from tornado_gate.accounts.key_rules import DAY_SECONDS, EXPIRY_DAYS, find_expiry_days
 from tornado_gate.accounts.limit_overrides import CONF_KEY
 from tornado_gate.admission.bounds import NANO, NEARLY_USED, PERIOD_NAMES
-from tornado_gate.alerts.values import Alert
+from tornado_gate.alerts.values import Alert, Words
 from tornado_gate.config.model import Config
 from tornado_gate.database import tables
 from tornado_gate.database.engine import Database
@@ -52,18 +52,18 @@ def find_budgets(database: Database, config: Config, list_bounds: ListBounds, no
     """
     period, refused = find_period(now), _read_refused(database, since)
     shares = _read_shares(database, config, list_bounds, period, refused)
-    alerts = [_describe_budget(share, period, is_refused=False) for each in shares.values() for share in each]
+    alerts = describe_budgets((share for each in shares.values() for share in each), period)
     for refused_subject in refused & shares.keys():
         worst = max(shares[refused_subject], key=lambda share: share.part)
-        alerts.append(_describe_budget(worst, period, is_refused=worst.part >= NEARLY_USED))
-    return [alert for alert in alerts if alert is not None]
+        if worst.part >= NEARLY_USED:
+            alerts.append(_describe_budget(worst, period, is_used_up=True))
+    return alerts
 
 
-def list_used_budgets(database: Database, config: Config, list_bounds: ListBounds, now: float) -> list[Share]:
-    """Return the budgets of keys, users and teams of which at least 80 % are used, the fullest first."""
-    shares = _read_shares(database, config, list_bounds, find_period(now), frozenset())
-    used = [share for each in shares.values() for share in each if share.part >= NEARLY_USED]
-    return sorted(used, key=lambda share: -share.part)
+def describe_budgets(shares: Iterable[Share], period: Period) -> list[Alert]:
+    """Return an alert for each budget of which at least 80 % are used, the fullest first."""
+    used = sorted((share for share in shares if share.part >= NEARLY_USED), key=lambda share: -share.part)
+    return [_describe_budget(share, period, is_used_up=share.part >= 1) for share in used]
 
 
 def _read_shares(
@@ -149,29 +149,58 @@ def _parse_budget(stored: Mapping[str, Any] | None, default: Budget) -> Budget:
     return Budget(**known) if known else default
 
 
-def _describe_budget(share: Share, period: Period, *, is_refused: bool) -> Alert | None:
-    """Return the alert of a budget; None if less than 80 % of it are used."""
-    bound, part = share.bound, share.part
-    if part < NEARLY_USED:
-        return None
-    is_used_up = part >= 1 or is_refused
-    begin = period.day if bound.name.endswith("day") else period.month
-    end = period.next_day if bound.name.endswith("day") else period.next_month
-    day, level = time.strftime("%Y-%m-%d", time.gmtime(begin)), 100 if is_used_up else 80
-    state = "is used up" if is_used_up else f"is used to {int(part * 100)} %"
-    consequence = "Its requests are refused until" if is_used_up else "It begins again on"
+def _describe_budget(share: Share, period: Period, *, is_used_up: bool) -> Alert:
+    bound = share.bound
+    is_daily = bound.name.endswith("day")
+    day = time.strftime("%Y-%m-%d", time.gmtime(period.day if is_daily else period.month))
     return Alert(
         kind="budget",
-        cause=f"budget:{bound.kind}:{bound.subject}:{bound.name}:{day}:{level}",
+        cause=f"budget:{bound.kind}:{bound.subject}:{bound.name}:{day}:{100 if is_used_up else 80}",
         severity="critical" if is_used_up else "warning",
-        title=f"The budget of the {bound.kind} '{bound.title or bound.subject}' {state}",
-        message=f"{_format_amount(bound, share.used)} of {_format_amount(bound, bound.limit)} ({bound.name}) are used. "
-        f"{consequence} {time.strftime('%Y-%m-%d %H:%M', time.gmtime(end))} UTC.",
+        heading=_name_budget(share, is_used_up=is_used_up),
+        explanation=Words(
+            "{used} of {limit} ({budget}) are used. Its requests are refused until {end} UTC."
+            if is_used_up
+            else "{used} of {limit} ({budget}) are used. It begins again on {end} UTC.",
+            {
+                "used": _format_amount(bound, share.used),
+                "limit": _format_amount(bound, bound.limit),
+                "budget": bound.name,
+                "end": _format_time(period.next_day if is_daily else period.next_month),
+            },
+        ),
+        subject=(bound.kind, bound.subject),
+    )
+
+
+def _name_budget(share: Share, *, is_used_up: bool) -> Words:
+    bound = share.bound
+    values = {"name": bound.title or bound.subject, "part": str(int(share.part * 100))}
+    if is_used_up:
+        return Words(
+            {
+                "key": "The budget of the key '{name}' is used up",
+                "user": "The budget of the user '{name}' is used up",
+                "team": "The budget of the team '{name}' is used up",
+            }[bound.kind],
+            values,
+        )
+    return Words(
+        {
+            "key": "The budget of the key '{name}' is used to {part} %",
+            "user": "The budget of the user '{name}' is used to {part} %",
+            "team": "The budget of the team '{name}' is used to {part} %",
+        }[bound.kind],
+        values,
     )
 
 
 def _format_amount(bound: Bound, amount: int) -> str:
     return f"{amount / NANO:,.2f} USD" if bound.name.startswith("usd") else f"{amount:,} tokens"
+
+
+def _format_time(moment: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(moment))
 
 
 def find_expiring_keys(database: Database, now: float) -> list[Alert]:
@@ -183,18 +212,30 @@ def find_expiring_keys(database: Database, now: float) -> list[Alert]:
         keys.replaced_by.is_(None),
     )  # fmt: skip
     with database.read() as connection:
-        rows = connection.execute(query).all()
-    found = ((row, find_expiry_days(row.created, row.expires, now)) for row in rows)
-    return [_describe_expiry(row, days) for row, days in found if days is not None]
+        rows = connection.execute(query.order_by(keys.expires)).all()
+    return describe_expiries(rows, now)
 
 
-def _describe_expiry(row: Any, days: int) -> Alert:
-    end = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row.expires))
-    within = "1 day" if days == 1 else f"{days} days"
+def describe_expiries(keys: Iterable[Any], now: float) -> list[Alert]:
+    """Return an alert for each key that expires soon. Keys have `id`, `name`, `created` and `expires`."""
+    ends = ((key, find_expiry_days(key.created, key.expires, now)) for key in keys)
+    return [_describe_expiry(key, days) for key, days in ends if days is not None]
+
+
+def _describe_expiry(key: Any, days: int) -> Alert:
     return Alert(
         kind="key_expiry",
-        cause=f"key_expiry:{row.id}:{int(row.expires)}:{days}",
+        cause=f"key_expiry:{key.id}:{int(key.expires)}:{days}",
         severity="critical" if days == 1 else "warning",
-        title=f"The API key '{row.name}' expires within {within}",
-        message=f"It ends on {end} UTC. Rotate it: its page in the console, or `tornado-gate keys rotate {row.id}`.",
+        heading=Words(
+            "The API key '{name}' expires within 1 day"
+            if days == 1
+            else "The API key '{name}' expires within {days} days",
+            {"name": key.name, "days": str(days)},
+        ),
+        explanation=Words(
+            "It ends on {end} UTC. Rotate it on its page in the console; its id is {key}.",
+            {"end": _format_time(key.expires), "key": key.id},
+        ),
+        subject=("key", key.id),
     )

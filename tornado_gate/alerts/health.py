@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 from typing import Final
 
-from tornado_gate.alerts.values import Alert
+from tornado_gate.alerts.values import Alert, Words
 from tornado_gate.ledger.spool import FULL_SHARE, measure_spool
 from tornado_gate.targets import causes
 from tornado_gate.targets.circuits import EVERYBODY, Circuit
@@ -29,9 +29,12 @@ def _describe_down(provider: str) -> Alert:
         kind="circuit",
         cause=f"circuit:down:{provider}",
         severity="critical",
-        title=f"The provider '{provider}' fails its health checks",
-        message="Its targets get requests only if nothing else is left. See Providers in the console, and the status page of "
-        "the vendor.",
+        heading=Words("The provider '{provider}' fails its health checks", {"provider": provider}),
+        explanation=Words(
+            "Its targets get requests only if nothing else is left. See Providers in the console, and the status page of "
+            "the vendor."
+        ),
+        subject=("provider", provider),
         lasting=True,
     )
 
@@ -40,14 +43,22 @@ def _describe_circuit(circuit: Circuit) -> Alert:
     provider, model = circuit.labels
     code = circuit.last_failure[1] if circuit.last_failure else ""
     is_for_all = circuit.blocked == EVERYBODY
-    concerned = "all accounts" if is_for_all else "one account, whose requests failed"
     return Alert(
         kind="circuit",
         cause=f"circuit:{provider}:{model}",
         severity="critical" if is_for_all else "warning",
-        title=f"The circuit of '{model}' at the provider '{provider}' is open",
-        message=f"Several requests have failed, the last one with {code or 'an error'}. The target is skipped for {concerned} "
-        "until a request succeeds. See Models and Requests in the console.",
+        heading=Words(
+            "The circuit of '{model}' at the provider '{provider}' is open", {"model": model, "provider": provider}
+        ),
+        explanation=Words(
+            "Several requests have failed, the last one with {code}. The target is skipped for all accounts until a request "
+            "succeeds. See Models and Requests in the console."
+            if is_for_all
+            else "Several requests have failed, the last one with {code}. The target is skipped for one account, whose "
+            "requests failed, until a request succeeds. See Models and Requests in the console.",
+            {"code": code or "an error"},
+        ),
+        subject=("provider", provider),
         lasting=True,
     )
 
@@ -59,10 +70,15 @@ def find_refused_keys(health: TargetHealth) -> list[Alert]:
             kind="provider_key",
             cause=f"provider_key:{name}",
             severity="critical",
-            title=f"The key of the provider '{name}' is refused",
-            message=f"The upstream refuses {'one of the keys' if is_one_of_several else 'the key'} of this entry "
-            "(status 401, 402 or 403). Check the key and the credit of the account at the vendor, then replace api_key of "
-            "the entry.",
+            heading=Words("The key of the provider '{provider}' is refused", {"provider": name}),
+            explanation=Words(
+                "The upstream refuses one of the keys of this entry (status 401, 402 or 403). Check the key and the credit of "
+                "the account at the vendor, then replace api_key of the entry."
+                if is_one_of_several
+                else "The upstream refuses the key of this entry (status 401, 402 or 403). Check the key and the credit of "
+                "the account at the vendor, then replace api_key of the entry."
+            ),
+            subject=("provider", name),
             lasting=True,
         )
         for name, is_one_of_several in causes.find_refused_keys(health).items()
@@ -74,14 +90,14 @@ def find_rejected_configuration(faults: tuple[str, ...]) -> list[Alert]:
     if not faults:
         return []
     more = f"\n… and {len(faults) - SHOWN_FAULTS} more" if len(faults) > SHOWN_FAULTS else ""
-    shown = "\n".join(faults[:SHOWN_FAULTS])
+    shown, host = "\n".join(faults[:SHOWN_FAULTS]), socket.gethostname()
     return [
         Alert(
             kind="configuration",
-            cause=f"configuration:{socket.gethostname()}",
+            cause=f"configuration:{host}",
             severity="critical",
-            title=f"A new configuration is rejected on {socket.gethostname()}",
-            message=f"The old configuration stays in force. Faults:\n{shown}{more}",
+            heading=Words("A new configuration is rejected on {host}", {"host": host}),
+            explanation=Words("The old configuration stays in force. Faults:\n{faults}", {"faults": f"{shown}{more}"}),
             lasting=True,
         )
     ]
@@ -92,14 +108,18 @@ def find_full_spool(data_dir: Path, most_bytes: int) -> list[Alert]:
     used = measure_spool(data_dir)
     if used < FULL_SHARE * most_bytes:
         return []
+    host = socket.gethostname()
     return [
         Alert(
             kind="spool",
-            cause=f"spool:{socket.gethostname()}",
+            cause=f"spool:{host}",
             severity="critical",
-            title=f"The spool of the usage ledger is nearly full on {socket.gethostname()}",
-            message=f"It has {used} of {most_bytes} bytes (ledger.spool_bytes), because the database cannot be written. "
-            "When it is full, rows of usage are lost. Check the database and the log.",
+            heading=Words("The spool of the usage ledger is nearly full on {host}", {"host": host}),
+            explanation=Words(
+                "It has {used} of {limit} bytes (ledger.spool_bytes), because the database cannot be written. When it is "
+                "full, rows of usage are lost. Check the database and the log.",
+                {"used": str(used), "limit": str(most_bytes)},
+            ),
             lasting=True,
         )
     ]

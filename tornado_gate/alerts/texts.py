@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ import orjson
 
 from tornado_gate.alerts.values import Notice
 
+_MENTION: Final = re.compile(r"@(?=(?:all|channel|everyone|here)\b)", re.IGNORECASE)
+"""Words that notify everybody in a chat. Mattermost finds them in messages of webhooks too."""
 _MARKS: Final = {"warning": "Warning", "critical": "Critical"}
 
 
@@ -63,8 +66,14 @@ def render_slack(notice: Notice, public_url: str) -> bytes:
 
     `text` is Slack's mrkdwn, in which &, < and > must be escaped: api.slack.com/reference/surfaces/formatting, 2026.
     """
-    text = f"*{_escape(make_subject(notice))}*\n{_escape(make_text(notice, public_url))}"
+    subject, text = _make_plain(make_subject(notice)), _make_plain(make_text(notice, public_url))
+    text = f"*{_escape(subject)}*\n{_escape(text)}"
     return orjson.dumps({"text": text})
+
+
+def _make_plain(text: str) -> str:
+    """Return a text without links and mentions of Markdown, as users choose the names of keys and teams."""
+    return _MENTION.sub("@\u200b", text).replace("](", "] (")
 
 
 def _escape(text: str) -> str:
@@ -73,9 +82,10 @@ def _escape(text: str) -> str:
 
 def render_teams(notice: Notice, public_url: str) -> bytes:
     """Return a message for the trigger "When a Teams webhook request is received" of Teams' workflows: an adaptive card."""
+    subject, text = _make_plain(make_subject(notice)), _make_plain(make_text(notice, public_url))
     blocks: list[dict[str, Any]] = [
-        {"type": "TextBlock", "text": make_subject(notice), "weight": "Bolder", "wrap": True},
-        {"type": "TextBlock", "text": make_text(notice, public_url).replace("\n", "\n\n"), "wrap": True},
+        {"type": "TextBlock", "text": subject, "weight": "Bolder", "wrap": True},
+        {"type": "TextBlock", "text": text.replace("\n", "\n\n"), "wrap": True},
     ]
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",

@@ -10,6 +10,7 @@ from tornado_gate._version import __version__
 from tornado_gate.cli.alerts import alerts
 from tornado_gate.cli.check import check
 from tornado_gate.cli.conf import conf
+from tornado_gate.cli.database import database
 from tornado_gate.cli.explain import explain
 from tornado_gate.cli.import_command import import_
 from tornado_gate.cli.keys import keys
@@ -68,6 +69,7 @@ def cli() -> None:
       tornado-gate keys create --name ann    create an API key
       tornado-gate usage --group-by model    show what was used and what it cost
       tornado-gate conf push gate.yaml       keep the configuration of several nodes in their database
+      tornado-gate database copy             copy accounts and usage of one machine to PostgreSQL
     """
 
 
@@ -86,6 +88,7 @@ for command in (
     alerts,
     nodes,
     conf,
+    database,
 ):
     cli.add_command(command)
 for command in (import_, plan, explain, selftest, tapes, replay):

@@ -36,12 +36,10 @@ def write_change(
     name: str,
     make_steps: Callable[[Mapping[str, Any]], Sequence[Step]],
     entry: Mapping[str, Any],
-    approve: Callable[[Review], None] | None = None,
 ) -> None:
     """Apply a change and print its diff. Exits on failure.
 
-    `make_steps` gets the entry with references in place of its secrets, which are stored first. `approve` gets the checked
-    change, and raises GateError to refuse it.
+    `make_steps` gets the entry with references in place of its secrets, which are stored first.
     """
     from tornado_gate.server.configuration_changes import forget_keys, store_secrets
     from tornado_gate.server.process.conf_change import ChangeRefused, apply_change
@@ -50,7 +48,7 @@ def write_change(
     try:
         members, references = store_secrets(config, name, entry)
         author, message = make_actor().name, f"{action} {name}"
-        review = apply_change(config, make_steps(members), None, author=author, message=message, approve=approve)
+        review = apply_change(config, make_steps(members), None, author=author, message=message)
     except (ChangeRefused, GateError) as error:
         forget_keys(config, references)
         if isinstance(error, GateError):

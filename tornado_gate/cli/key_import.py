@@ -88,10 +88,12 @@ def _read(source: Path) -> tuple[Mapping[str, Mapping[str, Any]], list[dict[str,
         entries = list(_parse_keys(keys, teams))
     except ValueError as error:
         exit_with_message(f"{source}: {error}")
-    for entry in [entry for entry in entries if (entry.get("expires") or time.time() + 1) <= time.time()]:
-        click.echo(f"'{entry['name']}' has expired and is left out", err=True)
-        entries.remove(entry)
-    return teams, entries
+    now = time.time()
+    current = [entry for entry in entries if entry["expires"] is None or entry["expires"] > now]
+    for entry in entries:
+        if entry["expires"] is not None and entry["expires"] <= now:
+            click.echo(f"'{entry['name']}' has expired and is left out", err=True)
+    return teams, current
 
 
 def _check_teams(teams: Mapping[str, Any]) -> None:

@@ -24,8 +24,6 @@ from tornado_gate.errors import ConfigError
 if TYPE_CHECKING:
     from tornado_gate.config.entry_edits import Step
     from tornado_gate.config.model import Config
-    from tornado_gate.pipeline.snapshot import Snapshot
-    from tornado_gate.server.process.conf_change import Review
 
 
 @click.group(short_help="Add, change, test, list and remove accounts at vendors.")
@@ -129,7 +127,7 @@ def set_provider(
     the same command, because the stored one would be sent there.
     """
     from tornado_gate.config.entry_edits import EntryChange
-    from tornado_gate.server.configuration_changes import require_keys_again
+    from tornado_gate.config.secret_moves import list_references
 
     members = dict(_parse_setting(text, "KEY=VALUE") for text in settings)
     if not members and not api_key_stdin:
@@ -137,26 +135,11 @@ def set_provider(
     _, config = load_file(conf_file, data_dir)
     if api_key_stdin:
         members["api_key"] = read_secret()
-    before = _build_snapshot(config)
-
-    def approve(review: Review) -> None:
-        require_keys_again(before, config, name, members, after=review.snapshot)
 
     def make_steps(entry: Mapping[str, Any]) -> list[Step]:
-        return [EntryChange(section="providers", name=name, members=entry)]
+        return [EntryChange(section="providers", name=name, members=entry, new_secrets=list_references(entry))]
 
-    write_change(config, "provider.change", name, make_steps, members, approve)
-
-
-def _build_snapshot(config: Config) -> Snapshot | None:
-    """Return the configuration with its plugins; None if a provider entry is faulty, which the change may mend."""
-    from tornado_gate.plugins.host import PluginHost
-    from tornado_gate.server.process.process import check_plugins
-
-    try:
-        return check_plugins(config, PluginHost())
-    except ConfigError:
-        return None
+    write_change(config, "provider.change", name, make_steps, members)
 
 
 @providers.command("test", short_help="Test the connection, and print the vendor's models.")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from tornado_gate.codec.byte_search import find_in_slices
+from tornado_gate.codec.byte_search import SLICE_BYTES, find_in_slices
 from tornado_gate.types.value import Value
 
 REMOVE: Final = object()
@@ -68,6 +68,19 @@ def patch_json(raw: bytes, changes: Mapping[str, Any], body: Mapping[str, Any] |
         before = (head,) if stripped.endswith(b"{") else (stripped, b",")
         return b"".join((*before, b",".join(added), raw[close:]))
     return head + raw[close:]
+
+
+def append_member(raw: bytes, name: bytes, value: bytes) -> bytes | None:
+    """Return the JSON object `raw`, which has no member `name`, with that member appended, like `patch_json`.
+
+    `name` includes its quotes; `value` is JSON. Return None if the name occurs in the text, or for an empty or long object: then
+    use `patch_json`.
+    """
+    if len(raw) > SLICE_BYTES or raw.find(name) >= 0:
+        return None
+    close = raw.rindex(b"}")
+    head = raw[:close].rstrip()
+    return None if head.endswith(b"{") else b"%b,%b:%b%b" % (head, name, value, raw[close:])
 
 
 def _render_member(name: str, value: Any) -> bytes:

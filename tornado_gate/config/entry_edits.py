@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 from tornado_gate.config import edit
 from tornado_gate.config.checks import find_inactive, wildcard_matches
 from tornado_gate.config.faults import KeyPath
+from tornado_gate.config.secret_moves import check_secrets
 from tornado_gate.config.yaml_edit import Edit, EditRefused, apply_edits, make_edit_lines, read_text
 from tornado_gate.errors import InvalidField, NotFound, RequestError
 from tornado_gate.types.value import Value, field
@@ -57,12 +58,13 @@ class PluginSwitch(Value, frozen=True):
 class PluginChange(Value, frozen=True, kw_only=True):
     """Set members of a plugin's entry: options of the core, and settings of the plugin. The value None removes a member.
 
-    `on` is a switch, unless it is None.
+    `on` is a switch, unless it is None. `new_secrets` as in `EntryChange`.
     """
 
     plugin: str
     members: Mapping[str, Any]
     on: bool | None = None
+    new_secrets: frozenset[str] | None = None
 
     @property
     def plugins(self) -> frozenset[str]:
@@ -74,6 +76,7 @@ class PluginChange(Value, frozen=True, kw_only=True):
         values = read_text(text)
         entry = _get_section(values, edit.SECTION).get(self.plugin)
         path = (edit.SECTION, self.plugin)
+        _check_change(edit.SECTION, entry, self.members, self.new_secrets)
         if isinstance(entry, Mapping):
             changed = {member: value for member, value in self.members.items() if value is not None or member in entry}
             edits = [
@@ -121,13 +124,14 @@ class EntryAddition(Value, frozen=True, kw_only=True):
     """Add an entry to a section. An entry of this name that is off is replaced; keys that only it has stay.
 
     The plugin of a new provider entry is switched on; its other entries, which were off with it, stay off. With `may_exist`, an
-    equal entry is accepted.
+    equal entry is accepted. `new_secrets` as in `EntryChange`.
     """
 
     section: Section
     name: str
     entry: Mapping[str, Any] = field(default_factory=dict)
     may_exist: bool = False
+    new_secrets: frozenset[str] | None = None
 
     @property
     def plugins(self) -> frozenset[str]:
@@ -146,6 +150,7 @@ class EntryAddition(Value, frozen=True, kw_only=True):
                 f"conf has a {_KINDS[self.section]} '{self.name}' already. Choose another name, or change that one."
             )
             raise RequestError(message, param="name", code="already_exists", status=409)
+        _check_change(self.section, old if self._keeps_members(old) else {}, self.entry, self.new_secrets)
         for plugin in self.plugins:
             text = edit.set_plugin(text, plugin, on=True)
         return apply_edits(text, [*self._keep_others_off(values, off), *self._make_edits(old)])
@@ -157,9 +162,14 @@ class EntryAddition(Value, frozen=True, kw_only=True):
             if is_other and ("providers", name) in off:
                 yield Edit(path=("providers", name, "on"), value=False)
 
+    def _keeps_members(self, old: Any) -> bool:
+        """Return whether members of an entry that is off stay, because the new entry has the same plugin."""
+        is_entry = isinstance(old, Mapping) and self.section == "providers"
+        return is_entry and old.get("plugin") == self.entry.get("plugin")
+
     def _make_edits(self, old: Any) -> list[Edit]:
         path = (self.section, self.name)
-        if not isinstance(old, Mapping) or old.get("plugin") != self.entry.get("plugin") or self.section == "models":
+        if not self._keeps_members(old):
             return [Edit(path=path, value=dict(self.entry))]
         edits = [Edit(path=(*path, "on"), removes=True)] if "on" in old else []
         return edits + [Edit(path=(*path, member), value=value) for member, value in self.entry.items()]
@@ -170,18 +180,24 @@ class EntryAddition(Value, frozen=True, kw_only=True):
 
 
 class EntryChange(Value, frozen=True, kw_only=True):
-    """Set members of an entry. The value None removes a member."""
+    """Set members of an entry. The value None removes a member.
+
+    `new_secrets` are the references to secrets that an administrator has stored for this change; None for a change by somebody
+    who may read all secrets.
+    """
 
     section: Section
     name: str
     members: Mapping[str, Any]
+    new_secrets: frozenset[str] | None = None
 
     @property
     def plugins(self) -> frozenset[str]:
         return frozenset()
 
     def edit_text(self, text: str) -> str:
-        entry = get_entry(text, self.section, self.name)
+        entry = _get_entry(text, self.section, self.name)
+        _check_change(self.section, entry, self.members, self.new_secrets)
         edits = [each for each in self._make_edits() if not each.removes or each.path[-1] in entry]
         return apply_edits(text, sorted(edits, key=lambda each: each.removes))
 
@@ -206,7 +222,7 @@ class EntryRemoval(Value, frozen=True, kw_only=True):
         return frozenset()
 
     def edit_text(self, text: str) -> str:
-        get_entry(text, self.section, self.name)
+        _get_entry(text, self.section, self.name)
         values = read_text(text)
         find_users = find_users_of_provider if self.section == "providers" else find_users_of_model
         users = list(dict.fromkeys(find_users(values, self.name)))
@@ -266,12 +282,20 @@ def make_all_lines(steps: Sequence[Step]) -> str:
     return "".join(step.make_lines() for step in steps)
 
 
+def _check_change(section: str, entry: Any, members: Mapping[str, Any], new_secrets: frozenset[str] | None) -> None:
+    """Check a change of an entry by an administrator. Raises RequestError."""
+    if new_secrets is not None:
+        before = entry if isinstance(entry, Mapping) else {}
+        after = {name: value for name, value in {**before, **members}.items() if value is not None}
+        check_secrets(section, before, after, new_secrets)
+
+
 def _get_section(values: Mapping[str, Any], section: str) -> Mapping[str, Any]:
     entries = values.get(section)
     return entries if isinstance(entries, Mapping) else {}
 
 
-def get_entry(text: str, section: Section, name: str) -> Mapping[str, Any]:
+def _get_entry(text: str, section: Section, name: str) -> Mapping[str, Any]:
     """Return an entry; {} if it has no members. Raises NotFound."""
     entries = _get_section(read_text(text), section)
     if name not in entries:

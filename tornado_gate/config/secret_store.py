@@ -25,6 +25,8 @@ from tornado_gate.types.value import Value
 
 KEY_VARIABLE: Final = "GATE_SECRET_KEY"
 STORE_FILE: Final = "secrets.json"
+HISTORY_FILE: Final = "conf_history.json"
+"""Earlier texts of conf, encrypted with the same key: `server.process.conf_history`."""
 KEY_FILE: Final = "secrets.key"
 LOCK_FILE: Final = "secrets.lock"
 SHORTEST_KEY: Final = 32
@@ -131,9 +133,25 @@ class SecretStore:
             for name, entry in entries.items():
                 entry["value"] = self._encrypt(name, self._decrypt(name, entry, old), keys)
             self._write_entries(entries)
+            self._encrypt_history(old, keys)
             if is_file:
                 self._replace(KEY_FILE, f"{keys[0]}\n")
         return len(entries)
+
+    def _encrypt_history(self, old: list[str], keys: list[str]) -> None:
+        """Encrypt the earlier texts of conf with the first key. Those that cannot be read are dropped."""
+        history = SecretStore(self._folder, self._environment, file=HISTORY_FILE)
+        try:
+            entries = history._read_entries()
+        except SecretError:  # the file is damaged, which only prevents an undo
+            return
+        for name, entry in list(entries.items()):
+            try:
+                entry["value"] = self._encrypt(name, self._decrypt(name, entry, old), keys)
+            except SecretError:
+                del entries[name]
+        if entries:
+            history._write_entries(entries)
 
     def _encrypt(self, name: str, value: str, keys: list[str]) -> str:
         """Return the encrypted value. The name is encrypted with it, so that values cannot be exchanged."""

@@ -61,7 +61,10 @@ class Database:
         self.data_dir = data_dir.absolute()
         self.path = self.data_dir / KEY_FILE
         self.is_file = not address
-        self._url = URL.create("sqlite", database=str(self.path)) if self.is_file else parse_address(address)
+        try:
+            self._url = URL.create("sqlite", database=str(self.path)) if self.is_file else parse_address(address)
+        except ValueError as error:
+            raise DatabaseError(f"the address of the database {error}") from None
         self.name = str(self.path) if self.is_file else describe_address(self._url)
         self._engine = self._create_engine()
         self._threads: ThreadPoolExecutor | None = None

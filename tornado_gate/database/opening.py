@@ -47,7 +47,7 @@ def open_database(data_dir: Path, address: str = "") -> Database:
         database.make_file()
         migrate(database)
         if not database.is_file:
-            _carry_over(database)
+            carry_over_accounts(database)
     except BaseException:
         database.close()
         raise
@@ -78,8 +78,8 @@ def migrate(database: Database) -> None:
             upgrade(database)
 
 
-def _carry_over(database: Database) -> None:
-    """Copy the keys of an SQLite file in the data directory, once."""
+def carry_over_accounts(database: Database) -> None:
+    """Copy the keys of an SQLite file in the data directory to PostgreSQL, once, with users and teams if it has none yet."""
     from tornado_gate.database.carry_over import copy_keys, find_key_file  # this imports the dialect of PostgreSQL
 
     file = find_key_file(database)

@@ -63,8 +63,7 @@ class DatabaseState:
         encoded = [raw for raw in map(_encode_name, names) if len(raw) <= rows.LONGEST_NAME]
         if not encoded:
             return {}
-        values = await self._calls.read(rows.read_values, account, encoded)
-        return {_decode_name(name): orjson.loads(value) for name, value in values.items()}
+        return await self._calls.read(_read_values, account, encoded)
 
     async def find(self, account: str, names: Iterable[str]) -> dict[str, Any]:
         """Return the existing values of these names; none while the database is away."""
@@ -123,6 +122,12 @@ def _encode_name(name: str) -> bytes:
 
 def _decode_name(name: bytes) -> str:
     return name.decode("utf-8", "surrogatepass")
+
+
+def _read_values(connection: Connection, account: str, names: list[bytes]) -> dict[str, Any]:
+    """Return the values as `rows.read_values` does, parsed: a hundred turns of a conversation would hold the event loop."""
+    raw = rows.read_values(connection, account, names)
+    return {_decode_name(name): orjson.loads(value) for name, value in raw.items()}
 
 
 def _read_group(connection: Connection, account: str, head: bytes) -> ValueGroup:

@@ -23,6 +23,7 @@ from tornado_gate.guards.inner_texts import RequestTexts
 from tornado_gate.guards.review_threads import ReviewThreads
 from tornado_gate.guards.text_views import TextView, view_request
 from tornado_gate.plugins.guard_lanes import GuardFailed, GuardLane, ReviewHangs, ReviewTimeout, Side
+from tornado_gate.streams.pausable import Pausable, complete
 from tornado_gate.telemetry.metrics import Metrics
 from tornado_gate.types import (
     Block,
@@ -121,6 +122,10 @@ class Review:
         self.text_map = text_map
         self.call = call
         self.guards = [guard for guard in guards if not guard.error]
+        self._readers: dict[Side, list[GuardLane]] = {
+            "request": [guard for guard in self.guards if guard.reads("request")],
+            "response": [guard for guard in self.guards if guard.reads("response")],
+        }
         self.losses: list[str] = []
         for guard in (*unseen, *(guard for guard in guards if guard.error)):
             services.metrics.guards.count_review(guard.name, "request", "failed" if guard.error else "unseen", 0.0)
@@ -128,7 +133,7 @@ class Review:
 
     def reads(self, side: Side) -> list[GuardLane]:
         """Return the guards that review requests, or responses."""
-        return [guard for guard in self.guards if guard.reads(side)]
+        return self._readers[side]
 
     def pass_over(self, guard: GuardLane) -> None:
         """Record that a guard that is not required does not review the request. Raises NotReviewed for a strict caller."""
@@ -142,13 +147,13 @@ class Review:
         """Add what was not reviewed so far to the losses of a request."""
         call.losses.extend(name for name in self.losses if name not in call.losses)
 
-    async def run(self, function: Callable[..., Any], *arguments: Any, size: int) -> Any:
+    def run(self, function: Callable[..., Any], *arguments: Any, size: int) -> Pausable[Any]:
         """Return the result of a function that parses or writes a body of `size` bytes, in the gate's thread for a large one."""
         if size <= SMALL_BYTES:
             return function(*arguments)
-        return await self._services.worker.run(self.call.caller.account, function, *arguments)
+        return (yield self._services.worker.run(self.call.caller.account, function, *arguments))
 
-    async def run_edit(self, function: Callable[..., Any], *arguments: Any, size: int) -> Any:
+    def run_edit(self, function: Callable[..., Any], *arguments: Any, size: int) -> Pausable[Any]:
         """Run like `run`, in a thread of the account, for a function whose time depends on the texts.
 
         Raises ReviewHangs and Unavailable.
@@ -156,16 +161,16 @@ class Review:
         if size <= SMALL_BYTES:
             return function(*arguments)
         try:
-            return await self._services.threads.run(self.call.caller.account, function, *arguments)
+            return (yield self._services.threads.run(self.call.caller.account, function, *arguments))
         except ReviewTimeout:
             message = "The gateway could not process the texts of this request in time. Send fewer or shorter texts."
             raise Unavailable(message, code="overloaded", headers={"Retry-After": "10"}) from None
 
-    async def review_request(self, wire: WireRequest) -> WireRequest:
+    def review_request(self, wire: WireRequest) -> Pausable[WireRequest]:
         """Return the request with the guards' replacements. Raises the error for a blocked request, or of a required guard."""
         guards = self.reads("request")
         if guards and wire.files:
-            await self._review_files(guards, wire.files)
+            yield from self._review_files(guards, wire.files)
         if not guards or not wire.json:
             return wire
         size, rounded = len(wire.raw), False
@@ -176,13 +181,13 @@ class Review:
             rounded = rounded or text_view.is_rounded
             return text_view
 
-        body = await self.review_body("request", self.call, guards, view, wire.json, size)
+        body = yield from self.review_body("request", self.call, guards, view, wire.json, size)
         if body is wire.json and not rounded:
             return wire
-        raw = b"" if wire.form else await self.run(orjson.dumps, body, size=size)
+        raw = b"" if wire.form else (yield from self.run(orjson.dumps, body, size=size))
         return replace(wire, json=body, raw=raw)
 
-    async def review_body(
+    def review_body(
         self,
         side: Side,
         call: Call,
@@ -190,22 +195,22 @@ class Review:
         view: Callable[[Any], TextView | RequestTexts],
         body: Any,
         size: int,
-    ) -> Any:
+    ) -> Pausable[Any]:
         """Return the body after all `guards`: the same object without replacements. `view` reads its texts."""
         text_view: TextView | RequestTexts | None = None
         for number, guard in enumerate(guards):
             try:
                 if text_view is None:
-                    text_view = await self.run_edit(view, body, size=size)
+                    text_view = yield from self.run_edit(view, body, size=size)
                 if not text_view.texts and not text_view.unread:
                     break
                 if text_view.unread:
                     self.settle_unread(guard, text_view.unread)
-                spans = (
-                    await self.review_texts(side, guard, call, text_view.texts, size=size) if text_view.texts else ()
-                )
+                if not text_view.texts:
+                    continue
+                spans = yield from self.review_texts(side, guard, call, text_view.texts, size=size)
                 if spans:
-                    body = await self.run_edit(text_view.apply, spans, size=size)
+                    body = yield from self.run_edit(text_view.apply, spans, size=size)
                     text_view = None
             except ReviewHangs:
                 if text_view is not None:  # the guard cannot replace spans of these texts
@@ -235,17 +240,21 @@ class Review:
             raise InvalidField(path, message, code="unreadable_file")
         self.pass_over(guard)
 
-    async def _review_files(self, guards: Sequence[GuardLane], files: Sequence[Upload]) -> None:
+    def _review_files(self, guards: Sequence[GuardLane], files: Sequence[Upload]) -> Pausable[None]:
         """Review the names of a form's files, and the texts of its text files. Both are fixed."""
-        texts, unread = await view_files(files)
+        texts, unread = yield view_files(files)
         for guard in guards:
             if unread:
                 self.settle_unread(guard, unread)
-            await self.review_texts("request", guard, self.call, texts)
+            yield from self.review_texts("request", guard, self.call, texts)
 
-    async def review_texts(
+    async def review_window(self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText]) -> Sequence[Span]:
+        """Return the replacements of a guard in texts of a stream or session. Raises the errors of `review_texts`."""
+        return await complete(self.review_texts(side, guard, call, texts))
+
+    def review_texts(
         self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], *, size: int = 0
-    ) -> Sequence[Span]:
+    ) -> Pausable[Sequence[Span]]:
         """Return the replacements of a guard in texts.
 
         Raises the error for a block, and the error of a required guard that fails.
@@ -255,10 +264,10 @@ class Review:
         size = size or sum([len(text.text) for text in texts])
         started, outcome = time.perf_counter(), "failed"
         try:
-            decision = await self._call_guard(side, guard, call, texts, size)
+            decision = yield from self._call_guard(side, guard, call, texts, size)
             many = isinstance(decision, Replace) and len(decision.spans) > MANY_SPANS
             work = SMALL_BYTES + 1 if many else 0
-            outcome, spans = await self.run_edit(apply_decision, guard, decision, texts, size=work)
+            outcome, spans = yield from self.run_edit(apply_decision, guard, decision, texts, size=work)
             return spans  # type: ignore[no-any-return]
         except GuardFailed as failure:
             self._fail(guard, failure)
@@ -276,14 +285,14 @@ class Review:
         finally:
             self._services.metrics.guards.count_review(guard.name, side, outcome, time.perf_counter() - started)
 
-    async def _call_guard(
+    def _call_guard(
         self, side: Side, guard: GuardLane, call: Call, texts: list[GuardedText], size: int
-    ) -> Decision:
+    ) -> Pausable[Decision]:
         if size > SMALL_BYTES:
-            return await guard.review(side, call, texts, size, partial(self._services.threads.run, call.caller.account))
+            return guard.review(side, call, texts, size, partial(self._services.threads.run, call.caller.account))
         if call.worker is not None:  # only the request is large, not these texts
             call = call.replace(worker=None)
-        return await guard.review(side, call, texts, size)
+        return guard.review(side, call, texts, size)
 
 
 def make_hanging_error() -> Unavailable:
@@ -367,6 +376,7 @@ async def review_inner_request(
     """Return a request of a model of the gateway to another model, after the guards. Raises the errors of `Review`."""
     covering, unseen = guards.select_for_inner_call(outer, inner)
     review = Review(services, covering, NO_MAP, inner.replace(strict=outer.strict), unseen=unseen)
-    reviewed: Request = await review.review_body("request", inner, review.reads("request"), RequestTexts, request, 0)
+    work = review.review_body("request", inner, review.reads("request"), RequestTexts, request, 0)
+    reviewed: Request = await complete(work)
     review.report_losses(outer)
     return reviewed

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from tornado_gate.guards.text_events import Event, EventTexts, ReportUnread, ReviewTexts
-from tornado_gate.streams import sse, stages
+from tornado_gate.streams import batches, sse
 from tornado_gate.streams.json_array import ArraySplitter
 from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.wire import ResponseReader, parse_json
@@ -57,7 +57,7 @@ async def guard_stream(
             if out := frames.join(await texts.review(review, final=True)):
                 yield out
     finally:
-        await stages.close(chunks)
+        await batches.close(chunks)
 
 
 class _Frames(Protocol):

@@ -25,24 +25,32 @@ class TextView:
         self._body = body
         self._findings = findings
         self._fixes_signed = fixes_signed
-        self._parts: list[TextPart | TextRun] = [self._open_part(finding) for finding in findings.texts]
         self.texts: list[GuardedText] = []
         self.unread = findings.unread
         self.is_rounded = findings.is_rounded
         self._owners: list[int] = []
         """For each text the number of its finding."""
-        for number, (part, finding) in enumerate(zip(self._parts, findings.texts, strict=True)):
+        for number, finding in enumerate(findings.texts):
             is_fixed = finding.is_fixed or (finding.is_signed and fixes_signed)
-            for run in part.list_due(0) if isinstance(part, TextPart) else (part,):
-                self.texts.append(run.make_window(is_fixed=is_fixed))
+            if finding.is_json:
+                windows = [run.make_window(is_fixed=is_fixed) for run in self._read_json(finding).list_due(0)]
+                self.texts += windows
+                self._owners += [number] * len(windows)
+            else:
+                self.texts.append(
+                    GuardedText(kind=finding.kind, path=finding.place, text=finding.text, is_fixed=is_fixed)
+                )
                 self._owners.append(number)
+
+    def _read_json(self, finding: FoundText) -> TextPart:
+        part = TextPart(finding.kind, finding.place, is_json=True, has_names=self._fixes_signed)
+        part.add(finding.text)
+        part.finish()
+        return part
 
     def _open_part(self, finding: FoundText) -> TextPart | TextRun:
         if finding.is_json:
-            part = TextPart(finding.kind, finding.place, is_json=True, has_names=self._fixes_signed)
-            part.add(finding.text)
-            part.finish()
-            return part
+            return self._read_json(finding)
         run = TextRun(finding.kind, finding.place, 0)
         run.add(finding.text, finding.text)
         run.is_complete = True

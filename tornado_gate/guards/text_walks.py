@@ -153,8 +153,9 @@ class _Walk:
         elif kind is str:
             self._visit_string(value, shape, spot)
         elif kind is list:
-            _check_depth(spot)
             where, place, base, around, holder = spot
+            if len(where) > MAX_LEVELS:
+                raise _make_depth_error()
             for number, item in enumerate(value):
                 if type(item) in _WALKED:
                     self.visit(item, shape, _Spot((*where, number), f"{place}.{number}", base, around, holder))
@@ -166,7 +167,8 @@ class _Walk:
             self._visit_object(value, shape, spot)
 
     def _visit_object(self, value: dict[str, Any], shape: Shape, spot: _Spot) -> None:
-        _check_depth(spot)
+        if len(spot.where) > MAX_LEVELS:
+            raise _make_depth_error()
         if type(shape) is Events:
             name = value.get(shape.name)
             shape = shape.shapes.get(name, shape.other) if isinstance(name, str | bool) else shape.other
@@ -186,18 +188,18 @@ class _Walk:
             others = shape.others or OTHER
         members = shape.members
         for name, item in value.items():
-            if name not in members:
+            member = members.get(name)
+            if member is None:
                 self._visit_name(name, where, place, kind)
-            member = members.get(name, others)
-            if type(member) is Word and type(item) is str and _WORD.match(item):
-                self._visit_word(item, where, name)
-                continue  # fast path: most members of an event
-            if type(item) in _WALKED or (type(member) is Derived and item is not None):
-                self.visit(
-                    item, member, _Spot((*where, name), f"{place}.{name}" if place else name, place, kind, value)
-                )
-            elif type(item) in _NUMBERS:
-                if type(member) is Offset and type(item) is int:
+                member = others
+            found = item.__class__
+            if found is str and member.__class__ is Word and _WORD.match(item):
+                self._visit_word(item, where, name)  # fast path: most members of an event
+            elif found in _WALKED or (member.__class__ is Derived and item is not None):
+                visit = self._visit_string if found is str and member.__class__ is not Derived else self.visit
+                visit(item, member, _Spot((*where, name), f"{place}.{name}" if place else name, place, kind, value))
+            elif found in _NUMBERS:
+                if type(member) is Offset and found is int:
                     self._derived.append(FoundDerived((*where, name), _join(place, member.of), member, item))
                 elif isinstance(member, Text) and shape is _ANY:
                     self._add_number(item, _Spot((*where, name), f"{place}.{name}", place, member.kind or kind, value))
@@ -390,12 +392,11 @@ def _is_json(value: str) -> bool:
     return True
 
 
-def _check_depth(spot: _Spot) -> None:
-    if len(spot.where) > MAX_LEVELS:
-        raise RequestError(
-            f"Guards read JSON of at most {MAX_LEVELS} levels, and this has more. Send a flatter value.",
-            code="invalid_json",
-        )
+def _make_depth_error() -> RequestError:
+    return RequestError(
+        f"Guards read JSON of at most {MAX_LEVELS} levels, and this has more. Send a flatter value.",
+        code="invalid_json",
+    )
 
 
 _ANY: Final = Object()

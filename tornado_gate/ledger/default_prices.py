@@ -110,7 +110,7 @@ def load_table(folder: Path) -> Table | None:
     except (OSError, ValueError):
         pass  # the file does not exist yet, or is incomplete
     try:
-        content = _extract_table()
+        content = extract_table()
         table = _parse_table(content)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         log.warning("no default prices: %s %s cannot be read: %s", PACKAGE, version, error)
@@ -119,7 +119,8 @@ def load_table(folder: Path) -> Table | None:
     return table
 
 
-def _extract_table() -> bytes:
+def extract_table() -> bytes:
+    """Return the JSON of `extract_prices.py`. Raises ValueError, OSError or subprocess.SubprocessError."""
     command = [sys.executable, "-m", "tornado_gate.ledger.extract_prices"]
     done = subprocess.run(command, capture_output=True, timeout=EXTRACT_SECONDS, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:

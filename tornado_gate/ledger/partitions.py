@@ -27,7 +27,7 @@ LOCK_MILLISECONDS: Final = 200
 """The time for a lock on the table or on OTHER_ROWS. Writers of rows may wait as long; they have 450 ms."""
 MOVE_MILLISECONDS: Final = 20_000
 """The time for one statement that moves rows to the partition of their month. Writers use their spool meanwhile."""
-_CHANGE_LOCK: Final = 7_238_411_907
+_CHANGE_LOCK: Final = 7_238_411_908
 """The number of the advisory lock of changes: any constant that no other program uses in the same database."""
 _LIST: Final = text(
     "SELECT relname, pg_get_expr(relpartbound, pg_class.oid) FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid "
@@ -68,20 +68,28 @@ def make_months(database: Database, now: float) -> list[str]:
     Rows of these months that are in OTHER_ROWS are moved. Raises DatabaseError; `is_lock_timeout` then says whether
     another session only has to end its statement.
     """
-    with database.read() as connection:
-        parts = list_partitions(connection)
     made = []
     start = find_period(now).month
     for _ in range(MONTHS_AHEAD + 1):
-        end = find_period(start).next_month
-        month = Partition(_name_month(start), find_first_id(start), find_first_id(end))
-        if not _overlaps(parts, month):
-            with _change(database) as changed:
-                if changed is not None and not _overlaps(list_partitions(changed), month):
-                    _make_partition(changed, month)
-                    made.append(month.name)
-        start = end
+        made += make_month(database, start)
+        start = find_period(start).next_month
     return made
+
+
+def make_month(database: Database, start: int) -> list[str]:
+    """Make the partition of the month that begins at `start`, if it is missing. Returns its name, or nothing.
+
+    Also returns nothing while another process changes partitions. Raises DatabaseError as `make_months` does.
+    """
+    month = Partition(_name_month(start), find_first_id(start), find_first_id(find_period(start).next_month))
+    with database.read() as connection:
+        if _overlaps(list_partitions(connection), month):
+            return []
+    with _change(database) as changed:
+        if changed is None or _overlaps(list_partitions(changed), month):
+            return []
+        _make_partition(changed, month)
+    return [month.name]
 
 
 def drop_month(database: Database, before: str) -> str:

@@ -28,6 +28,12 @@ MOST_SECONDS: Final = 0.2
 """No slice begins after this time: meanwhile no row is written."""
 
 
+def find_oldest_id(rules: LedgerConfig, now: float) -> str:
+    """Return the smallest id of a row that is kept at `now`."""
+    oldest = now - rules.keep_days * DAY
+    return find_first_id(find_period(oldest).month if rules.whole_months else oldest)
+
+
 class Retention:
     """The deletion of old rows, and the partitions of coming months. One thread uses an instance.
 
@@ -61,8 +67,7 @@ class Retention:
 
         Raises DatabaseError.
         """
-        oldest = now - rules.keep_days * DAY
-        old = find_first_id(find_period(oldest).month if rules.whole_months else oldest)
+        old = find_oldest_id(rules, now)
         if not self._database.is_file and (name := drop_month(self._database, old)):
             log.info("the rows of the usage ledger in %s are older than ledger.keep_days and were dropped", name)
             return False

@@ -12,8 +12,8 @@ from typing import Any, Final
 import orjson
 from sqlalchemy import Table
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import DBAPIError
 
+from tornado_gate.database.bulk import copy_rows
 from tornado_gate.database.engine import Database
 from tornado_gate.database.usage_tables import (
     ALL_DIMENSIONS,
@@ -126,7 +126,7 @@ def write_rows(database: Database, rows: Sequence[StoredRow], *, may_repeat: boo
 def insert_rows(connection: Connection, rows: Sequence[StoredRow]) -> None:
     """Insert the rows that the database does not have, without their totals."""
     if connection.dialect.name != "sqlite":
-        _copy_rows(connection, rows)
+        copy_rows(connection, _COPY, rows)
         return
     # Python's driver looks for an adapter for each None, which takes 0.4 µs. Most rows have several.
     groups: dict[tuple[bool, ...], list[StoredRow]] = {}
@@ -143,18 +143,6 @@ def _prepare_inserts(unknown: tuple[bool, ...]) -> tuple[Inserts, itemgetter[Any
     omitted = {name for name, is_unknown in zip(_NULLABLE, unknown, strict=True) if is_unknown}
     names = [name for name in COLUMNS if name not in omitted]
     return Inserts(usage, names), itemgetter(*(_INDEX[name] for name in names))
-
-
-def _copy_rows(connection: Connection, rows: Sequence[StoredRow]) -> None:
-    """Insert rows into PostgreSQL with COPY, the cheapest way."""
-    driver: Any = connection.dialect.loaded_dbapi
-    cursor: Any = connection.connection.cursor()
-    try:
-        with cursor, cursor.copy(_COPY) as copy:
-            for row in rows:
-                copy.write_row(row)
-    except driver.Error as error:  # SQLAlchemy translates errors of its own statements only
-        raise DBAPIError.instance(_COPY, None, error, driver.Error, dialect=connection.dialect) from error
 
 
 def _insert_new(connection: Connection, dialect: str, rows: Sequence[StoredRow]) -> Sequence[StoredRow]:

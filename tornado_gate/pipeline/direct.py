@@ -92,6 +92,7 @@ class DirectAttempt:
     _is_streamed = False
     _slot: int | None = None
     load: MeasuredAttempt | None = None
+    first_call: Call | None = None  # that of a `GuardedAttempt`
     needs = NO_NEEDS
     others: Others | None = None
     """The targets to try if the attempt fails."""
@@ -300,7 +301,7 @@ class DirectAttempt:
             if self.pump is None or not self.pump.begun:
                 note_begun(self._gate.health, answer.call, self.load, self.needs)
             return answer
-        return await pipeline.answer_elsewhere(self._gate, self.call, self._wire, self.plan.wire_format, others)
+        return await pipeline.answer_elsewhere(self._gate, self.call, self._wire, others)
 
     async def _read_on(self, pump: StreamPump) -> PreparedAnswer:
         """Continue a stream that its pump has left."""

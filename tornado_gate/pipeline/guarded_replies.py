@@ -15,17 +15,18 @@ from tornado_gate.guards.text_views import view_response
 from tornado_gate.http.large_responses import LargeResponses
 from tornado_gate.plugins.guard_lanes import GuardLane
 from tornado_gate.plugins.lanes import FormatLane
-from tornado_gate.streams import stages
-from tornado_gate.types import BufferedBody, Call, GuardedText, Reply, Span, UpstreamResponse
+from tornado_gate.streams import batches, stages
+from tornado_gate.streams.pausable import Pausable
+from tornado_gate.types import BufferedBody, Call, GuardedText, Reply, UpstreamResponse
 from tornado_gate.types.media_type import media_type
 
 _UNSEEN = ("audio/", "image/", "video/", "application/octet-stream", "application/pdf", "application/zip")
 """Media types of files that are not text."""
 
 
-async def review_reply(
+def review_reply(
     review: Review, wire_format: FormatLane, call: Call, reply: Reply, large: LargeResponses
-) -> Reply:
+) -> Pausable[Reply]:
     """Return the reply after the guards' replacements. The first chunk of a stream has been reviewed.
 
     `large` limits the memory for bodies. Raises the error for a blocked answer or the error of a required guard, if the reply
@@ -37,12 +38,13 @@ async def review_reply(
         return reply
     call.progress.withhold(is_withheld=True)
     if kind == "text/event-stream":
-        reply = await _review_stream(review, guards, call, reply, large)
+        reply = yield _review_stream(review, guards, call, reply, large)
     elif kind.endswith("json"):
-        reply = await _review_json(review, guards, call, wire_format, reply, large)
+        reply = yield from _review_json(review, guards, call, wire_format, reply, large)
     else:
-        raw = await _read(reply, call, large)
-        reply = reply.replace(BufferedBody(await _review_text(review, guards, call, raw)))
+        raw = yield _read(reply, call, large)
+        reviewed = yield from _review_text(review, guards, call, raw)
+        reply = reply.replace(BufferedBody(reviewed))
     call.progress.withhold(is_withheld=False)
     return reply
 
@@ -53,42 +55,45 @@ async def _read(reply: Reply, call: Call, large: LargeResponses) -> bytes:
         return await UpstreamResponse(chunks=reply.chunks, provider=call.target.provider, reader=reader).read()
     finally:
         reader.release()
-        await stages.close(reply.chunks)
+        await batches.close(reply.chunks)
 
 
-async def _review_json(
+def _review_json(
     review: Review,
     guards: Sequence[GuardLane],
     call: Call,
     wire_format: FormatLane,
     reply: Reply,
     large: LargeResponses,
-) -> Reply:
+) -> Pausable[Reply]:
     """Review a JSON object as a whole, and an array of objects as a stream."""
-    if not isinstance(reply.chunks, BufferedBody):
+    if isinstance(reply.chunks, BufferedBody):
+        raw = reply.chunks.data
+    else:
         flow = _make_flow(reply.chunks)
-        first = await flow.next_batch()
+        first = yield flow.next_batch()
         flow.put_back(first)
         reply = reply.replace(flow)
         if first[0].lstrip()[:1] == b"[":
-            reply = await _review_stream(review, guards, call, reply, large)
+            reply = yield _review_stream(review, guards, call, reply, large)
             return reply.replace(_end_array(call, wire_format, reply.chunks))
-    raw = await _read(reply, call, large)
+        raw = yield _read(reply, call, large)
     size = len(raw)
-    body = await review.run(load_json, raw, size=size)
+    body = yield from review.run(load_json, raw, size=size)
     view = partial(view_response, review.text_map)
-    reviewed = await review.review_body("response", call, guards, view, body, size)
+    reviewed = yield from review.review_body("response", call, guards, view, body, size)
     if reviewed is not body:
-        raw = await review.run(encode_json, reviewed, size=size)
+        raw = yield from review.run(encode_json, reviewed, size=size)
     return reply.replace(BufferedBody(raw))
 
 
-async def _review_text(review: Review, guards: Sequence[GuardLane], call: Call, raw: bytes) -> bytes:
+def _review_text(review: Review, guards: Sequence[GuardLane], call: Call, raw: bytes) -> Pausable[bytes]:
     """Review a body that is one text, such as a transcript."""
     text = raw.decode("utf-8", "surrogateescape")
     for guard in guards:
         texts = [GuardedText(kind="assistant", path="", text=text)]
-        text = replace_spans(text, await review.review_texts("response", guard, call, texts, size=len(raw)))
+        spans = yield from review.review_texts("response", guard, call, texts, size=len(raw))
+        text = replace_spans(text, spans)
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -113,7 +118,7 @@ async def _end_array(call: Call, wire_format: FormatLane, chunks: AsyncIterator[
         call.progress.break_off(error)
         yield b",%b]" % wire_format.translate_error(call, error)
     finally:
-        await stages.close(chunks)
+        await batches.close(chunks)
 
 
 def _make_flow(chunks: AsyncIterator[bytes]) -> stages.Flow[bytes]:
@@ -135,9 +140,7 @@ async def _iterate_guarded(
 ) -> AsyncIterator[bytes]:
     reader = large.open_reader(call.caller.account)
 
-    async def ask(texts: list[GuardedText]) -> Sequence[Span]:
-        return await review.review_texts("response", guard, call, texts)
-
+    ask = partial(review.review_window, "response", guard, call)
     try:
         async for chunk in guard_stream(
             review.text_map, chunks, guard.lookahead, ask, partial(review.settle_unread, guard), reader
@@ -145,4 +148,4 @@ async def _iterate_guarded(
             yield chunk
     finally:
         reader.release()
-        await stages.close(chunks)
+        await batches.close(chunks)

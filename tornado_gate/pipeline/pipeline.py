@@ -97,11 +97,9 @@ async def answer(gate: Gate, snapshot: Snapshot, call: Call, wire: WireRequest) 
     return await try_targets(gate, snapshot, call, operations, partial(try_target, gate, once), needs, estimate)
 
 
-async def answer_elsewhere(
-    gate: Gate, call: Call, wire: WireRequest, wire_format: FormatLane, others: Others
-) -> PreparedAnswer:
+async def answer_elsewhere(gate: Gate, call: Call, wire: WireRequest, others: Others) -> PreparedAnswer:
     """Answer a request like `answer`, after its first target has failed."""
-    once = RequestCache(wire, wire_format, gate)
+    once = RequestCache(wire, others.snapshot.formats[call.format], gate)
     ask = partial(try_target, gate, once)
     return await try_targets(gate, others.snapshot, call, others.operations, ask, others=others)
 

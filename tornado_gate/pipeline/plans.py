@@ -2,32 +2,36 @@
 
 A plan lists the steps of a request. A feature that is off, or does not concern the key and the model, has no cost. A model with
 several targets or keys has a plan for each, and a `TargetChoice`. So has a model whose targets are chosen by measurement or by
-conversation, or whose attempts may be repeated or wait for a slot. Requests without a plan run all steps of `pipeline.answer`:
-a guard covers them, or a plugin sends them itself. Plans are dropped with their snapshot. They depend on the permissions of a
-key, not on the key, unless a guard covers only some keys.
+conversation, or whose attempts may be repeated or wait for a slot. Requests that guards review have a `GuardedPlan`, which also
+has the plan for the time after the review. Requests without a plan run all steps of `pipeline.answer`: a plugin sends them
+itself, or a guard cannot see their texts. Plans are dropped with their snapshot. They depend on the permissions of a key, not on
+the key, unless a guard covers only some keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
-from tornado_gate.config.routing import Affinity
+from tornado_gate.guards.decisions import GuardServices, Review
 from tornado_gate.http.server.response_head import make_header_text
 from tornado_gate.http.upstream import Pool
 from tornado_gate.pipeline import auth
 from tornado_gate.pipeline.calls import make_question
 from tornado_gate.pipeline.provider_pools import ProviderPools
 from tornado_gate.pipeline.snapshot import Snapshot
+from tornado_gate.plugins.guard_lanes import GuardLane
 from tornado_gate.plugins.lanes import FormatLane, ProviderLane
 from tornado_gate.streams.timer_wheel import TimerWheel, get_wheel
-from tornado_gate.targets.affinity import identify_session
+from tornado_gate.targets.affinity import Session, identify_session
 from tornado_gate.targets.candidates import NO_NEEDS, Candidates, Needs, select_candidates
 from tornado_gate.targets.configured_provider import ConfiguredProvider
 from tornado_gate.targets.health import TargetHealth
 from tornado_gate.targets.routing import ServedRoute
 from tornado_gate.targets.table import Candidate
 from tornado_gate.types import Call, Caller, Operation, Route, Target, WireRequest
+from tornado_gate.types.text_maps import TextMap
 from tornado_gate.types.value import Value, replace
 
 MAX_PLANS: Final = 10_000
@@ -74,6 +78,19 @@ class Plan(Value, frozen=True, kw_only=True):
     wheel: TimerWheel
     response_head: str
 
+    def complete_call(self, call: Call) -> Call:
+        """Return the call of an attempt for a call that has no target yet."""
+        return replace(
+            call,
+            model=self.model,
+            target=self.target,
+            operation=self.operation,
+            losses=[],
+            pool=self.pool,
+            facts=self.facts,
+            failover=self.failover,
+        )
+
 
 class Others(NamedTuple):
     """The candidates of a request after its first one: `rest` yields them. `needs` are the request's."""
@@ -89,13 +106,14 @@ class Others(NamedTuple):
 class TargetChoice(Value, frozen=True, kw_only=True):
     """The plans for a model whose targets or keys are chosen for each request, or whose attempts are measured or repeated.
 
-    `question` is a call for the model. With `affinity` the requests of a conversation have their own order of targets.
+    `question` is a call for the model. With affinity, the requests of a conversation have their own order of targets:
+    `identify` returns the conversation, as `affinity.identify_session` does for the model.
     """
 
     snapshot: Snapshot
     question: Call
     route: Route
-    affinity: Affinity | None
+    identify: Callable[..., Session | None] | None
     operations: tuple[Operation, ...]
     plans: Mapping[tuple[str, ...], Plan]
 
@@ -108,15 +126,10 @@ class TargetChoice(Value, frozen=True, kw_only=True):
         Raises the errors of `TargetTable.select_targets`.
         """
         table = self.snapshot.targets
-        needs = NO_NEEDS
-        if self.affinity is not None:
-            model = self.question.model
-            session = identify_session(self.affinity, model, account, headers, self.route, body, body_bytes)
-            if session is not None:
-                needs = Needs(session)
-        if needs is NO_NEEDS:
-            targets = table.select_targets(self.question, self.operations)
+        if self.identify is None or (session := self.identify(account, headers, self.route, body, body_bytes)) is None:
+            needs, targets = NO_NEEDS, table.select_targets(self.question, self.operations)
         else:
+            needs = Needs(session)
             targets = select_candidates(health, table, self.question, self.operations, needs)
         if health.keys.suspensions or not health.circuits.are_clear(targets):
             return None
@@ -129,11 +142,26 @@ class TargetChoice(Value, frozen=True, kw_only=True):
         return plan, Others(self.snapshot, self.operations, targets, candidates, rest, needs)
 
 
+class GuardedPlan(Value, frozen=True, kw_only=True):
+    """The plan of requests for the requested name `model` whose `texts` the `guards` review. `plan` has the steps after that."""
+
+    model: str
+    guards: tuple[GuardLane, ...]
+    texts: TextMap
+    plan: Plan | TargetChoice
+
+    def begin_review(self, services: GuardServices, call: Call) -> Review:
+        """Return the review of a request like `reviews.begin_review`."""
+        call.progress.request_model(self.model)
+        return Review(services, self.guards, self.texts, replace(call, model=self.model))
+
+
 def _name_target(target: Target) -> tuple[str, ...]:
     return target.provider, target.upstream_model, target.model, target.key
 
 
-Scope = dict[str, Plan | TargetChoice | None]
+AnyPlan = Plan | TargetChoice | GuardedPlan
+Scope = dict[str, AnyPlan | None]
 """Plans by the requested names of models; None for a model whose requests have no plan."""
 
 
@@ -174,7 +202,7 @@ class Plans:
 
     def add(
         self, scope: Scope, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str, more_fields: str = ""
-    ) -> Plan | TargetChoice | None:
+    ) -> AnyPlan | None:
         """Make the plan for the requested name `model`, and keep it in `scope`. Return None if its requests have no plan.
 
         `scope` is the result of `find_scope` with the same `caller` and `more_fields`.
@@ -182,7 +210,8 @@ class Plans:
         Raises the errors of `TargetTable.select_targets`.
         """
         plan = make_plan(self._pools, snapshot, served, caller, model, more_fields)
-        count = len(plan.plans) if isinstance(plan, TargetChoice) else 1
+        steps = plan.plan if isinstance(plan, GuardedPlan) else plan
+        count = len(steps.plans) if isinstance(steps, TargetChoice) else 1
         if self._count + count > MAX_PLANS:
             self.clear()
         if not scope:
@@ -194,16 +223,34 @@ class Plans:
 
 def make_plan(
     pools: ProviderPools, snapshot: Snapshot, served: ServedRoute, caller: Caller, model: str, more_fields: str = ""
-) -> Plan | TargetChoice | None:
+) -> AnyPlan | None:
     """Return the plan of requests for `model`, or None. Raises the errors of `TargetTable.select_targets`."""
-    route, table = served.route, snapshot.targets
+    route = served.route
     if route.operation in _OTHER_STEPS:
         return None
     question = make_question("", route.operation, served.format, model, caller)
-    if snapshot.guards.lanes and snapshot.guards.select(question, route.operations):
+    guards = snapshot.guards.select(question, route.operations) if snapshot.guards.lanes else ()
+    if any(route.texts is None or guard.error for guard in guards):
         return None
-    operations = auth.filter_operations(caller, route.operations)
-    question = table.for_model(question, model)
+    question = snapshot.targets.for_model(question, model)
+    plan = _make_plan_after_review(
+        pools, snapshot, served, question, auth.filter_operations(caller, route.operations), more_fields
+    )
+    if plan is None or not guards or route.texts is None:
+        return plan
+    return GuardedPlan(model=model, guards=guards, texts=route.texts, plan=plan)
+
+
+def _make_plan_after_review(
+    pools: ProviderPools,
+    snapshot: Snapshot,
+    served: ServedRoute,
+    question: Call,
+    operations: tuple[Operation, ...],
+    more_fields: str,
+) -> Plan | TargetChoice | None:
+    """Return the plan of requests without the guards' steps, or None."""
+    route, table = served.route, snapshot.targets
     match = table.models.find_model(question.model)
     affinity = match.entry.affinity if match is not None else None
     targets = table.select_targets(question, operations)
@@ -226,7 +273,12 @@ def make_plan(
     if not has_choice:
         return plan
     return TargetChoice(
-        snapshot=snapshot, question=question, route=route, affinity=affinity, operations=operations, plans=plans
+        snapshot=snapshot,
+        question=question,
+        route=route,
+        identify=None if affinity is None else partial(identify_session, affinity, question.model),
+        operations=operations,
+        plans=plans,
     )
 
 
@@ -241,10 +293,12 @@ def _make_target_plan(
     has_choice: bool,
 ) -> Plan | None:
     """Return the plan of requests at one target. With a choice, a signature in a body selects the target that issued it."""
-    route, lane, wire_format = served.route, provider.lane, snapshot.formats[served.format]
+    operation = target.first_supported_operation(operations)
+    call = question.replace(target=target, operation=operation)
+    route, wire_format = served.route, snapshot.formats[served.format].narrow(call)
+    lane = provider.lane.narrow(call) if provider.lane is not None else None
     if lane is None or not lane.leaves_sending_to_core(provider.capabilities):
         return None
-    operation = target.first_supported_operation(operations)
     used, timeouts = provider.capabilities, target.timeouts
     marks = route.signature_marks if used.signatures or has_choice else ()
     inputs_at_once = used.inputs_at_once if operation == "embeddings" else None

@@ -11,8 +11,10 @@ from typing import Any, Final, Literal, Protocol
 
 from tornado_gate.errors import GateError, PluginError, PluginUnavailable
 from tornado_gate.hookspecs import GUARD_PROJECT, GuardSpec
+from tornado_gate.plugins.hook_calls import make_direct_call
 from tornado_gate.plugins.host import Plugin, PluginHost, make_manager, release_manager
 from tornado_gate.plugins.watchdog import EventLoopBlocked
+from tornado_gate.streams.pausable import Pausable
 from tornado_gate.types import Block, Call, Decision, GuardedText, Replace
 
 REVIEW_SECONDS: Final = 5.0
@@ -76,21 +78,23 @@ class GuardLane:
         """Return the seconds that the review of `size` bytes or characters of text may take."""
         return self.seconds + self._per_mb * size / 1_000_000
 
-    async def review(
+    def review(
         self, side: Side, call: Call, texts: list[GuardedText], size: int = 0, beside: RunBeside | None = None
-    ) -> Decision:
-        """Return the guard's decision. With `beside`, the hook and its calls of `call.run` run in a thread.
+    ) -> Pausable[Decision]:
+        """Return the guard's decision. It waits for a hook that is a coroutine function, and for a thread.
+
+        With `beside`, the hook and its calls of `call.run` run in a thread.
 
         Raises the GateError that the guard raises, and GuardFailed if it fails or takes too long.
         """
-        hook, limit = _HOOKS[side], self.get_limit(size)
+        hook = _HOOKS[side]
         try:
             if beside is None:
                 decision = self._hooks[side](call=call, texts=texts)
-                if inspect.isawaitable(decision):
-                    decision = await self._wait(hook, decision, _TimeLimit(limit))
+                if decision is not None and inspect.isawaitable(decision):
+                    decision = yield self._wait(hook, decision, _TimeLimit(self.get_limit(size)))
             else:
-                decision = await self._review_beside(side, call, texts, limit, beside)
+                decision = yield self._review_beside(side, call, texts, self.get_limit(size), beside)
         except (GateError, GuardFailed):
             raise
         except ReviewHangs as error:
@@ -155,7 +159,7 @@ class GuardLane:
 def _find_reviews(plugin: Plugin) -> dict[str, Callable[..., Any]]:
     manager = make_manager(GUARD_PROJECT, GuardSpec, [(plugin.name, plugin.implementation)])
     hooks: dict[str, Callable[..., Any]] = {
-        side: getattr(manager.hook, hook)
+        side: make_direct_call(getattr(manager.hook, hook))
         for side, hook in _HOOKS.items()
         if hook in plugin.hooks["guard"] and side in plugin.guard_options.reads
     }

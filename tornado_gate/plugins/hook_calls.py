@@ -9,7 +9,8 @@ import asyncio
 import inspect
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import pluggy
 
@@ -35,7 +36,7 @@ from tornado_gate.types import (
 from tornado_gate.types.field_checks import find_wrong_field
 
 
-def _make_direct_call(caller: pluggy.HookCaller) -> Callable[..., Any]:
+def make_direct_call(caller: pluggy.HookCaller) -> Callable[..., Any]:
     """Return a function that calls a hook without pluggy if it has no wrapper: a request makes about seven hook calls."""
     implementations = caller.get_hookimpls()
     if not implementations or any(
@@ -102,8 +103,30 @@ class Lane:
         self.host = host
         self.plugin = plugin
         self.name = plugin.name
+        self._project = project
+        self._narrowed: dict[tuple[str, ...], Self] = {}
+        self._surround(list(wrappers))
+
+    def narrow(self, call: Call) -> Self:
+        """Return the lane of requests like `call`, of any key, whose target is known.
+
+        It calls no wrapper whose scope has no such request. The hooks must get this target or none.
+        """
+        wrappers = [wrapper for wrapper in self._wrappers if wrapper.scope.may_cover(call)]
+        if len(wrappers) == len(self._wrappers):
+            return self
+        names = tuple(wrapper.name for wrapper in wrappers)
+        lane = self._narrowed.get(names)
+        if lane is None:
+            lane = self._narrowed[names] = copy(self)
+            lane._surround(wrappers)
+        return lane
+
+    def _surround(self, wrappers: list[Plugin]) -> None:
+        """Make the hooks, with `wrappers` around those of the plugin."""
+        project, plugin = self._project, self.plugin
         side, spec = SIDES[project]
-        wrappers = list(wrappers)
+        self._wrappers = wrappers
         self.required = [wrapper for wrapper in wrappers if wrapper.required]
         self._wrapped = {wrapper.name: wrapper.hooks.get(side, []) for wrapper in wrappers}
         self.is_wrapped = any(self._wrapped.values())
@@ -115,7 +138,7 @@ class Lane:
         defaults = [("tornado_gate", _DefaultProviderHooks())] if project == PROVIDER_PROJECT else []
         manager = make_manager(project, spec, [*defaults, (plugin.name, plugin.implementation), *others])
         self.hooks = {
-            hook: _make_direct_call(getattr(manager.hook, hook)) for hook in vars(spec) if not hook.startswith("_")
+            hook: make_direct_call(getattr(manager.hook, hook)) for hook in vars(spec) if not hook.startswith("_")
         }
         release_manager(manager)
 

@@ -69,6 +69,9 @@ class FormatLane(Lane):
         self.forwards = "forward_request" in names and "forward_response" in names
         self._has_limit_headers = "limit_headers" in names
         self.routes = self._list_routes()
+
+    def _surround(self, wrappers: list[Plugin]) -> None:
+        super()._surround(wrappers)
         self._common_lane_only = [wrapper for wrapper in self.required if not sees_verbatim_requests(wrapper.hooks)]
 
     def _list_routes(self) -> tuple[Route, ...]:
@@ -165,12 +168,15 @@ class ProviderLane(Lane):
 
     def __init__(self, host: PluginHost, plugin: Plugin, wrappers: Iterable[Plugin]) -> None:
         super().__init__(host, plugin, PROVIDER_PROJECT, wrappers)
-        sends = "call_upstream" in plugin.hooks["provider"] or bool(self.list_wrappers("call_upstream"))
-        self.checked = frozenset({"configure", "call_upstream"} if sends else {"configure"})
-        explains = "translate_upstream_error" in plugin.hooks["provider"]
-        self._explains = explains or bool(self.list_wrappers("translate_upstream_error"))
-        self._sends = sends
         self._has_own_sender = "call_upstream" in plugin.hooks["provider"]
+
+    def _surround(self, wrappers: list[Plugin]) -> None:
+        super()._surround(wrappers)
+        hooks = self.plugin.hooks["provider"]
+        self._sends = "call_upstream" in hooks or bool(self.list_wrappers("call_upstream"))
+        self.checked = frozenset({"configure", "call_upstream"} if self._sends else {"configure"})
+        explains = "translate_upstream_error"
+        self._explains = explains in hooks or bool(self.list_wrappers(explains))
 
     def leaves_sending_to_core(self, capabilities: Capabilities) -> bool:
         """Return whether the core sends all requests without a `context`, so that no hook and no wrapper sees them there."""

@@ -42,12 +42,14 @@ class Scope(Value, frozen=True):
 
     def covers(self, call: Call | None) -> bool:
         """Return whether the wrapper is called for this call. A hook that has no call is always covered."""
-        if call is None:
-            return True
+        return call is None or (self.may_cover(call) and self._covers_key(call))
+
+    def may_cover(self, call: Call) -> bool:
+        """Return whether the wrapper is called for this call, or for the same call of another key."""
         options = self.options
         if options.operations and call.operation not in options.operations:
             return False
-        return self._covers_model(call) and self._covers_key(call)
+        return self._covers_model(call)
 
     def covers_request(self, call: Call, operations: Iterable[str]) -> bool:
         """Return whether the wrapper covers a request that one of `operations` will serve. An unknown model is covered."""

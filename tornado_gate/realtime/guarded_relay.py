@@ -37,7 +37,7 @@ class ReviewedMessages:
                     partial(review.settle_unread, guard),
                     of_request=side == "request",
                 ),
-                partial(review.review_texts, side, guard, call),
+                partial(review.review_window, side, guard, call),
             )
             for guard in review.reads(side)
         ]

@@ -193,7 +193,9 @@ class GateApplication(Application):
         method, path = caller_request.method, caller_request.path
         if paths.is_admin_path(path) and self._gate.snapshot.config.console.enabled:
             return pages.get_admin_handler()(self._services, caller_request)
-        if method == "POST" and path in (EXPLAIN_PATH, EXPLAIN_PATH + "/"):
+        if path in (EXPLAIN_PATH, EXPLAIN_PATH + "/"):
+            if method != "POST":
+                raise MethodNotAllowed(method, ["POST"])
             return ExplainHandler(self._services, caller_request)
         if method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
             messages = self._gate.snapshot.routes.find_messages(path)

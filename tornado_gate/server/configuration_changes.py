@@ -12,21 +12,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
 
 from tornado_gate.accounts.audit import record
 from tornado_gate.accounts.people import Actor
 from tornado_gate.codec.secret_words import is_harmless, is_secret_name, is_secret_value
-from tornado_gate.config.entry_edits import Step, get_entry
+from tornado_gate.config.entry_edits import Step
 from tornado_gate.config.model import Config
 from tornado_gate.config.secret_store import SecretError
-from tornado_gate.config.stored import read_conf_text
-from tornado_gate.config.yaml_edit import EditRefused
-from tornado_gate.database.engine import DatabaseError
 from tornado_gate.errors import GateError, InvalidField, RequestError, Unavailable
-from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.server.control.shared_secrets import open_secret_store
-from tornado_gate.server.process.conf_change import ChangeRefused, Review, apply_change, read_current
+from tornado_gate.server.process.conf_change import ChangeRefused, Review, apply_change
 from tornado_gate.server.services import Services
 from tornado_gate.types.value import Value
 
@@ -64,26 +59,16 @@ async def run_check(check: Callable[..., T], *arguments: Any, **named: Any) -> T
 
 
 async def change_configuration(
-    services: Services,
-    actor: Actor,
-    action: str,
-    name: str,
-    steps: Sequence[Step],
-    *,
-    version: str | None = None,
-    approve: Callable[[Review], None] | None = None,
+    services: Services, actor: Actor, action: str, name: str, steps: Sequence[Step], *, version: str | None = None
 ) -> AppliedChange:
     """Apply changes, record them and wait until this process uses them. Raises GateError.
 
-    With `version`, a file of another version is not changed. `approve` gets the checked change, and raises
-    GateError to refuse it.
+    With `version`, a file of another version is not changed.
     """
     config = services.gate.snapshot.config
     try:
         message = f"{action} {name}"
-        review = await run_check(
-            apply_change, config, steps, version, author=actor.name, message=message, approve=approve
-        )
+        review = await run_check(apply_change, config, steps, version, author=actor.name, message=message)
     except ChangeRefused as error:
         raise convert_refusal(error) from error
     detail = {"file": review.file, "diff": review.diff[:2000]}
@@ -129,89 +114,6 @@ def record_change(services: Services, actor: Actor, action: str, name: str, deta
     """Add the change to the audit log. Synchronous."""
     with services.database.write() as connection:
         record(connection, actor, action, name, **detail)
-
-
-def require_keys_again(
-    before: Snapshot | None,
-    config: Config,
-    provider: str,
-    members: Mapping[str, Any],
-    *,
-    after: Snapshot | None = None,
-    may_refer: bool = False,
-) -> None:
-    """Raise RequestError if a change of a provider entry would send its stored keys to another scheme, host or port.
-
-    Whoever may change the address does not know the keys, and could otherwise read them at an address of their own. `before`
-    is the configuration with its plugins, None if they do not work; `after` is the changed one, if it is known already, which
-    shows addresses that plugins choose. `may_refer`: a new key may be a reference, because it was stored just now.
-    Synchronous: it reads the file if the entry is off.
-    """
-    entry = _find_entry(config, provider)
-    origin = _find_origin(before, provider)
-    is_moved = _moves_entry(entry, origin, members) or (
-        after is not None and bool(origin) and _find_origin(after, provider) not in ("", origin)
-    )
-    if not is_moved:
-        return
-    given = {name for name, value in members.items() if may_refer or "${" not in str(value)}
-    missing = [name for name, is_stored in entry.stored.items() if is_stored and name not in given]
-    if not missing:
-        return
-    message = (
-        "The change has another scheme, host or port, to which the stored keys would be sent. Give the keys for the new "
-        f"address in the same change, not as references: {', '.join(missing)}."
-    )
-    raise RequestError(message, param="api_key", code="provider_key_required", status=400)
-
-
-class _Entry(Value, frozen=True, kw_only=True):
-    """What the rule about keys needs of a provider entry. `stored`: which members with keys the entry has."""
-
-    plugin: str
-    base_url: str
-    stored: Mapping[str, bool]
-
-
-def _find_entry(config: Config, provider: str) -> _Entry:
-    """Return a provider entry; one that is off as it is written. Raises NotFound, Unavailable."""
-    entry = config.providers.get(provider)
-    if entry is not None:
-        stored = {"api_key": bool(entry.api_key), "api_keys": bool(entry.api_keys[1:]), "headers": bool(entry.headers)}
-        return _Entry(plugin=entry.plugin, base_url=entry.base_url, stored=stored)
-    try:
-        text = read_conf_text(read_current(config.path)) if config.path else ""
-        members = get_entry(text, "providers", provider)
-    except (OSError, UnicodeDecodeError, DatabaseError, EditRefused) as error:
-        raise Unavailable(f"The configuration cannot be read: {error}") from error
-    stored = {name: bool(members.get(name)) for name in ("api_key", "api_keys", "headers")}
-    address = str(members.get("base_url") or "")
-    return _Entry(plugin=str(members.get("plugin")), base_url="" if "${" in address else address, stored=stored)
-
-
-def _find_origin(snapshot: Snapshot | None, provider: str) -> str:
-    """Return scheme, host and port to which an entry sends requests; "" if it is off or does not work."""
-    target = snapshot.targets.providers.get(provider) if snapshot is not None else None
-    if snapshot is None or target is None:
-        return ""
-    return read_origin(target.capabilities.base_url or snapshot.config.providers[provider].base_url)
-
-
-def _moves_entry(entry: _Entry, origin: str, members: Mapping[str, Any]) -> bool:
-    """Return whether a change may give an entry another address: by `base_url`, or by a plugin with another default."""
-    if "base_url" in members:
-        origin = origin or read_origin(entry.base_url)
-        return not origin or read_origin(str(members["base_url"] or "")) != origin
-    return not entry.base_url and members.get("plugin", entry.plugin) != entry.plugin
-
-
-def read_origin(address: str) -> str:
-    """Return scheme, host and port of an address, because a path or a password may be secret; "" if it has none."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return ""
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
 
 
 def store_key(config: Config, provider: str, key: str) -> str:

@@ -6,19 +6,20 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
-from tornado_gate.errors import AuthenticationFailed, BlockedByGuard, GateError
+from tornado_gate.errors import AuthenticationFailed
+from tornado_gate.guards.decisions import Review
 from tornado_gate.pipeline import pipeline
 from tornado_gate.pipeline.auth import HOW_TO_SEND_KEY
-from tornado_gate.pipeline.guarded_replies import review_reply
 from tornado_gate.pipeline.other_models import check_other_models
 from tornado_gate.pipeline.pipeline import PreparedAnswer
-from tornado_gate.pipeline.reviews import begin_review
+from tornado_gate.pipeline.reviews import answer_with_review, begin_review
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins.lanes import FormatLane
 from tornado_gate.realtime import connect
 from tornado_gate.server.services import Services
 from tornado_gate.storage.files import MediaFile
 from tornado_gate.streams.events import iterate_events
+from tornado_gate.streams.pausable import complete
 from tornado_gate.types import (
     Call,
     ClientSecret,
@@ -61,20 +62,15 @@ async def _answer_with_guards(
         return await dispatch(services, snapshot, call, wire, is_reviewed=True)
     if wire.route.model != "none" and review.reads("request"):
         await services.gate.admission.begin(review.call)
-    try:
-        wire = await review.review_request(wire)
-        answer = await dispatch(services, snapshot, call, wire, is_reviewed=True)
-    except GateError as error:
-        if not isinstance(error, BlockedByGuard):
-            services.gate.admission.cancel_begun(call.charge)
-        raise
-    if isinstance(answer, MediaFile):
-        return answer
-    reply = await review_reply(
-        review, snapshot.formats[call.format], answer.call, answer.reply, services.gate.pools.large_responses
-    )
-    review.report_losses(answer.call)
-    return PreparedAnswer(answer.call, reply)
+    making = _review_and_answer(services, snapshot, call, wire, review)
+    return await answer_with_review(services.gate, review, snapshot.formats[call.format], making)
+
+
+async def _review_and_answer(
+    services: Services, snapshot: Snapshot, call: Call, wire: WireRequest, review: Review
+) -> PreparedAnswer | MediaFile:
+    wire = await complete(review.review_request(wire))
+    return await dispatch(services, snapshot, call, wire, is_reviewed=True)
 
 
 async def _begin_video(services: Services, snapshot: Snapshot, call: Call, wire: WireRequest) -> PreparedAnswer:

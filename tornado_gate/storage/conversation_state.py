@@ -247,20 +247,24 @@ class SharedMemory:
         return AccountMemory(self, account)
 
     async def get(self, account: str, names: Iterable[str]) -> dict[str, Any]:
-        values: dict[str, bytes] = {}
+        values: dict[str, Any] = {}
         missing: list[str] = []
         for name in names:
             cached = self._cache.get((account, name))
             if cached is not None and cached.expires > time.time():
-                values[name] = cached.value
+                values[name] = orjson.loads(cached.value)
             else:
                 missing.append(name)
         if missing:
             try:
-                values |= await asyncio.to_thread(self._store.get, account, missing)
+                values |= await asyncio.to_thread(self._read_file, account, missing)
             except MemoryFileError as error:
                 log.warning("could not read conversation state: %s", error)
-        return {name: orjson.loads(value) for name, value in values.items()}
+        return values
+
+    def _read_file(self, account: str, names: Iterable[str]) -> dict[str, Any]:
+        """Return parsed values: those of a long conversation would hold the event loop."""
+        return {name: orjson.loads(value) for name, value in self._store.get(account, names).items()}
 
     find = get
 

@@ -15,7 +15,7 @@ import orjson
 
 from tornado_gate.codec.large_json import encode_json, exceeds
 from tornado_gate.errors import GateError, UpstreamError
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches, stages
 from tornado_gate.streams.event_checks import check_events
 from tornado_gate.streams.event_order import OrderChecker, OrderError
 from tornado_gate.streams.large_work import run_alone
@@ -72,7 +72,7 @@ _PLAIN_PARTS: Final = frozenset({File, Image, Refusal, Text, Thinking, ToolCall,
 """The parts that are the same after `replay` and `collect`. Audio is encoded again."""
 
 
-class WholeEvents(stages.BatchIterator[StreamEvent]):
+class WholeEvents(batches.BatchIterator[StreamEvent]):
     """The events of a response that is known completely: `result` is a ChatResult, or the only event of another operation.
 
     It is an ordinary async iterator of the events. `size` is the size of the upstream's body, if it is known. `is_direct`:
@@ -239,7 +239,7 @@ async def collect(events: AsyncIterator[StreamEvent]) -> ChatResult:
     if type(events) is WholeEvents and events.is_direct and isinstance(events.result, ChatResult):
         return events.result
     collector = Collector()
-    async for together in stages.iterate_batches(events):
+    async for together in batches.iterate_batches(events):
         for event in together:
             collector.add(event)
     return collector.result()
@@ -467,5 +467,5 @@ async def iterate_events(events: Iterator[StreamEvent]) -> AsyncIterator[StreamE
         yield event
 
 
-close = stages.close
+close = batches.close
 """Close an async generator that will not be read further; other iterators need no closing."""

@@ -36,7 +36,7 @@ MAX_MEASURED_BYTES: Final = 16 * 1024
 MAX_HELD_BYTES: Final = 16 * 1024
 """The maximum number of bytes of comments before the first data that are held back and then passed on."""
 _DONE: Final = b"[DONE]"
-_LAST_FRAMES: Final = 4
+_LAST_FRAMES: Final = 3
 """The number of frames at the end of a non-quiet chunk that are parsed one by one: finish reason, usage, end."""
 
 
@@ -130,8 +130,12 @@ class StreamAdapter(ABC):
     def render_ending(self, call: Call, meter: Any, error: GateError | None) -> bytes:
         """Return the frames that end a stream interrupted by `error`, or, with None, a complete stream without an end frame."""
 
+    def shorten_body(self, raw: bytes) -> bytes:
+        """Return a long body without values that need no check, for `parse_body`. Called in the event loop."""
+        return raw
+
     def parse_body(self, raw: bytes) -> Any:
-        """Parse a whole body as JSON; long values may be omitted. A long body is parsed in a thread. Raises JSONDecodeError."""
+        """Parse a whole body, or the result of `shorten_body`, as JSON; a long one in a thread. Raises JSONDecodeError."""
         return load_json(raw)
 
     def read_body(self, call: Call, request: VerbatimRequest, raw: bytes, body: Any) -> bytes:
@@ -192,13 +196,28 @@ async def _forward_body(
     call: Call, adapter: StreamAdapter, request: VerbatimRequest, incoming: UpstreamResponse
 ) -> AsyncIterator[bytes]:
     raw = await incoming.read()
-    if len(raw) > WHOLE_BYTES:
-        yield await incoming.run(_read_body, call, adapter, request, raw)
+    text = adapter.shorten_body(raw)
+    reader = adapter if text is raw else _ShortBodyReader(adapter, text)
+    if len(text) > WHOLE_BYTES:
+        yield await incoming.run(_read_body, call, reader, request, raw)
     else:
-        yield _read_body(call, adapter, request, raw)
+        yield _read_body(call, reader, request, raw)
 
 
-def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw: bytes) -> bytes:
+class _ShortBodyReader:
+    """An adapter for one body, of which it parses only `text`."""
+
+    def __init__(self, adapter: StreamAdapter, text: bytes) -> None:
+        self._adapter = adapter
+        self._text = text
+        self.read_body = adapter.read_body
+        self.produced_member = adapter.produced_member
+
+    def parse_body(self, raw: bytes) -> Any:
+        return self._adapter.parse_body(self._text)
+
+
+def _read_body(call: Call, adapter: StreamAdapter | _ShortBodyReader, request: VerbatimRequest, raw: bytes) -> bytes:
     try:
         body = adapter.parse_body(raw)
     except orjson.JSONDecodeError as error:
@@ -210,7 +229,7 @@ def _read_body(call: Call, adapter: StreamAdapter, request: VerbatimRequest, raw
     return sent
 
 
-def _measure_body(meter: Meter, adapter: StreamAdapter, body: Any) -> None:
+def _measure_body(meter: Meter, adapter: StreamAdapter | _ShortBodyReader, body: Any) -> None:
     """Count the text of a whole body, if its upstream has reported no usage."""
     usage = meter.usage
     if meter.measures_text and (usage is None or not usage.output_tokens):
@@ -377,7 +396,7 @@ class _Passthrough(stages.Step[bytes, bytes]):
             return
         if not self._begun:
             first, frames = sse.split_first_frame(frames)
-            self._choose_each([first], chosen)
+            self._begin(first, chosen)
             if not frames:
                 return
             if self._begun and not self._meter.done and self._adapter.is_quiet(frames):

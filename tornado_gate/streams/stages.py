@@ -1,4 +1,4 @@
-"""Batched stream processing: async iterators that yield batches, and synchronous steps that process the batches.
+"""Batched stream processing: synchronous steps that process the batches of `batches.py`.
 
 A stream event passes about a dozen processing steps, and one chunk from the network often contains many events. A `Flow` is an
 ordinary async iterator for code that iterates. Code that uses `Flow` directly reads whole batches, and adds a step to it instead
@@ -8,12 +8,12 @@ of wrapping it in another iterator. Batches contain only the items that are avai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from tornado_gate.errors import GateError
+from tornado_gate.streams.batches import BatchIterator, close, make_batch_reader, release
 from tornado_gate.streams.large_work import run_alone
 from tornado_gate.types.wire import ResponseReader
 
@@ -38,48 +38,6 @@ def find_interruption(cancelled: asyncio.CancelledError) -> GateError | None:
         return None
     task.uncancel()
     return error
-
-
-class BatchIterator(Generic[T]):
-    """An async iterator that produces its items in batches. One reader only, which may mix single items and batches."""
-
-    __slots__ = ("_left",)
-
-    def __init__(self) -> None:
-        self._left: list[T] = []  # unread items of the current batch, in reverse order
-
-    def __aiter__(self) -> BatchIterator[T]:
-        return self
-
-    async def __anext__(self) -> T:
-        if not self._left:
-            self._left = (await self.fetch_batch())[::-1]
-        return self._left.pop()
-
-    def next_batch(self) -> Awaitable[list[T]]:
-        """Return the next items, at least one. Raises StopAsyncIteration after the last."""
-        return self._take_left() if self._left else self.fetch_batch()
-
-    async def _take_left(self) -> list[T]:
-        rest, self._left = self._left[::-1], []
-        return rest
-
-    def put_back(self, items: list[T]) -> None:
-        """Return `items` to the front: they are the next items to be read."""
-        self._left += items[::-1]
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Return whether it is known that neither an item nor an error follows."""
-        return False
-
-    async def fetch_batch(self) -> list[T]:
-        """Return the next batch, as `next_batch`, when the current one is used up. Implemented by subclasses."""
-        raise NotImplementedError
-
-    async def aclose(self) -> None:
-        """Close the iterator before its last item."""
-        raise NotImplementedError
 
 
 class Pause(NamedTuple):
@@ -232,6 +190,11 @@ class Flow(BatchIterator[T]):
     @property
     def is_exhausted(self) -> bool:
         return self.ending is END and not self._ready and not self._left
+
+    def gather_body(self, hold: Callable[[int], None]) -> int:
+        """Let the source deliver its rest as one item, see `HttpResponse.gather_body`. Return 0 if it cannot."""
+        gather = getattr(self._source, "gather_body", None)
+        return 0 if gather is None or self._left or self._ready else gather(hold)
 
     def add_step(self, step: Step[Any, Any]) -> None:
         """Add a step to an unread flow, see `add_step`."""
@@ -445,71 +408,3 @@ def add_step(items: AsyncIterator[T], step: Step[T, U]) -> Flow[U]:
         items._steps.append(step)
         return cast("Flow[U]", items)
     return Flow(items, step)
-
-
-def make_batch_reader(items: AsyncIterator[T]) -> Callable[[], Awaitable[list[T]]]:
-    """Return a function that reads the next batch of `items`; other async iterators yield batches of one item."""
-    if isinstance(items, BatchIterator):
-        return items.next_batch
-
-    async def one() -> list[T]:
-        return [await anext(items)]
-
-    return one
-
-
-class _BatchesIterator(Generic[T]):
-    __slots__ = ("_next",)
-
-    def __init__(self, items: AsyncIterator[T]) -> None:
-        self._next = make_batch_reader(items)
-
-    def __aiter__(self) -> _BatchesIterator[T]:
-        return self
-
-    def __anext__(self) -> Awaitable[list[T]]:
-        return self._next()
-
-
-def iterate_batches(items: AsyncIterator[T]) -> AsyncIterator[list[T]]:
-    """Yield `items` in the batches in which they arrive."""
-    return _BatchesIterator(items)
-
-
-class DeferredItems(BatchIterator[T]):
-    """The items of one coroutine, which starts at the first read. `source` is closed at the end."""
-
-    __slots__ = ("_make", "_source")
-
-    def __init__(self, make: Callable[[], Awaitable[Iterable[T]]], source: AsyncIterator[Any]) -> None:
-        super().__init__()
-        self._make: Callable[[], Awaitable[Iterable[T]]] | None = make
-        self._source = source
-
-    async def fetch_batch(self) -> list[T]:
-        make, self._make = self._make, None
-        items: list[T] = []
-        try:
-            if make is not None:
-                items = list(await make())
-        finally:
-            await close(self._source)
-        if not items:
-            raise StopAsyncIteration
-        return items
-
-    async def aclose(self) -> None:
-        self._left, self._make = [], None
-        await close(self._source)
-
-
-async def close(items: AsyncIterator[Any]) -> None:
-    """Close an async generator that will not be read further; other iterators need no closing."""
-    aclose = getattr(items, "aclose", None)
-    if aclose is not None:
-        await aclose()
-
-
-async def release(items: AsyncIterator[Any]) -> None:
-    """Close an iterator whose reader has all data: its connection can be used again if the response ends soon."""
-    await getattr(items, "release", partial(close, items))()

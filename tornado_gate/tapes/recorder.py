@@ -6,6 +6,7 @@ The lines stay in memory until the request has ended, because only then it is kn
 from __future__ import annotations
 
 import base64
+import json
 import time
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -28,6 +29,11 @@ MESSAGES: Final = frozenset({"caller_message", "upstream_sent", "upstream_messag
 """Lines with messages of a session, in the order in which they pass the gateway."""
 _MANY: Final = ANSWERS | MESSAGES
 """Lines that a tape without room leaves out."""
+_EXCHANGES: Final = frozenset(
+    {"target", "upstream_request", "upstream_head", "upstream_end", "upstream_close", "fetched"}
+)
+"""Lines that a tape leaves out when it has EXCHANGE_BYTES more than it may: a video task asks its upstream for hours."""
+EXCHANGE_BYTES: Final = 64 * 1024
 
 
 class Line(Value, frozen=True):
@@ -47,7 +53,7 @@ class FormCopy(NamedTuple):
 
 
 class Recorder:
-    """The lines of one request. Data beyond `most_bytes` are counted and left out.
+    """The lines of one request. Data beyond `most_bytes` are counted and left out, further exchanges a little later.
 
     `started` is the time of the request's first byte on the monotonic clock. `has_request`: the caller's request is recorded.
     `exchanges` is the number of requests to upstreams.
@@ -66,7 +72,7 @@ class Recorder:
 
     def note(self, kind: str, **members: Any) -> None:
         """Add a line without data."""
-        self._add(Line({"kind": kind, "at": self.read_clock(), **members}), len(orjson.dumps(members, default=str)))
+        self._add(Line({"kind": kind, "at": self.read_clock(), **members}), len(_dump(members)))
 
     @property
     def room(self) -> int:
@@ -94,7 +100,7 @@ class Recorder:
         if self.has_request:
             return
         self.has_request = True
-        query = {name: MASK if is_secret_name(name) else value for name, value in wire.query.items()}
+        query = {name: MASK if _is_secret(name, value) else value for name, value in wire.query.items()}
         members: dict[str, Any] = {"method": wire.route.method, "path": wire.path, "query": urlencode(query)}
         headers, data, size = redact_headers(wire.headers, None), wire.raw, None
         if form is not None:
@@ -121,7 +127,8 @@ class Recorder:
         return round(time.monotonic() - self.started, 6)
 
     def _add(self, line: Line, size: int) -> None:
-        if self._size > self._most_bytes and line.members["kind"] in _MANY:
+        kind, excess = line.members["kind"], self._size - self._most_bytes
+        if (excess > 0 and kind in _MANY) or (excess > EXCHANGE_BYTES and kind in _EXCHANGES):
             self._omitted += size
             return
         self._size += LINE_BYTES + size
@@ -137,7 +144,15 @@ def render_line(line: Line) -> bytes:
             content = {"text": data.decode("utf-8")}
         except UnicodeDecodeError:
             content = {"base64": base64.b64encode(data).decode("ascii")}
-    return orjson.dumps({**line.members, **content}, default=str, option=orjson.OPT_APPEND_NEWLINE)
+    return _dump({**line.members, **content}) + b"\n"
+
+
+def _dump(members: Mapping[str, Any]) -> bytes:
+    """Return members as JSON. A header that is not UTF-8 has question marks in place of the other bytes."""
+    try:
+        return orjson.dumps(members, default=str)
+    except TypeError:
+        return json.dumps(members, default=str, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _hide_answer(line: Line) -> Line:
@@ -165,11 +180,11 @@ def _join_secrets(lines: list[Line]) -> list[Line]:
 def redact_headers(headers: Mapping[str, str], mask: SecretMask | None) -> dict[str, str]:
     """Return the headers of a request. Values that are secret, or may be, become ``***``."""
     shown = headers if mask is None else mask.mask_headers(headers)
-    return {name: MASK if _is_secret_header(name, value) else value for name, value in shown.items()}
+    return {name: MASK if _is_secret(name, value) else value for name, value in shown.items()}
 
 
-def _is_secret_header(name: str, value: str) -> bool:
-    """Return whether a header may be a secret. The boundary of a form looks like one."""
+def _is_secret(name: str, value: str) -> bool:
+    """Return whether a header or a parameter may be a secret. The boundary of a form looks like one."""
     return is_secret_name(name) or (is_secret_value(value) and name.lower() != "content-type")
 
 

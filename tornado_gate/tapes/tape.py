@@ -14,8 +14,8 @@ import orjson
 from tornado_gate.tapes.recorder import VERSION
 from tornado_gate.types.value import State, Value, field
 
-MOST_BYTES: Final = 256 * 1024 * 1024
-"""A larger file is no tape: base64 and JSON make at most the double of the largest `tape_bytes`."""
+MOST_BYTES: Final = 512 * 1024 * 1024
+"""A larger file is no tape: JSON makes at most six characters of a byte, and `tape_bytes` is at most 64 MiB."""
 
 
 class TapeError(Exception):

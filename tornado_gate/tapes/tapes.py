@@ -33,6 +33,7 @@ class Tapes:
         self._metrics = metrics
         self.videos: VideoTapes | None = None
         self._recording = 0
+        self._is_closed = False
         self._threads: ThreadPoolExecutor | None = None
 
     def apply(self, rules: TapesConfig | None) -> None:
@@ -48,7 +49,14 @@ class Tapes:
         return Recorder(make_tape_id(), head, started, rules.tape_bytes)
 
     def end(self, recorder: Recorder, rules: TapesConfig, **members: Any) -> None:
-        """Write the tape of a request that has ended, in the thread. `members` are those of `Recorder.end`."""
+        """Write the tape of a request that has ended, in the thread. `members` are those of `Recorder.end`.
+
+        A request that ends after the process has closed its tapes has none.
+        """
+        if self._is_closed:
+            self._recording -= 1
+            self._metrics.count("failed")
+            return
         if self._threads is None:
             self._threads = ThreadPoolExecutor(1, "tapes")
         writing = asyncio.get_running_loop().run_in_executor(
@@ -78,5 +86,6 @@ class Tapes:
         """Wait until all tapes are written. Those of video tasks end."""
         if self.videos is not None:
             self.videos.close()
+        self._is_closed = True
         if self._threads is not None:
             await asyncio.to_thread(self._threads.shutdown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from urllib.parse import unquote
@@ -47,7 +47,7 @@ class RouteTable:
         self._exclusive: dict[tuple[str, str], MatchedRoute] = {}
         for entry in served:
             self._add(entry)
-        self._reserve_verbs()
+        self._reserve_longer_paths()
 
     def _add(self, served: ServedRoute) -> None:
         route = served.route
@@ -63,12 +63,16 @@ class RouteTable:
         rivals.append(served)
         rivals.sort(key=lambda rival: rival.route.claims is None)
 
-    def _reserve_verbs(self) -> None:
-        """Let no path parameter end with a known verb: `GET /v1/models/x:generate` is a 405, and not a model of that name."""
-        for alike in self._patterns.values():
+    def _reserve_longer_paths(self) -> None:
+        """Let no path parameter contain the rest of a longer path.
+
+        So `GET /v1/models/x:generate` is a 405, and not a model of that name, and `DELETE /v1/videos/x/content` is no deletion.
+        """
+        for start, alike in self._patterns.items():
+            exact = [path for path in self._exact if path.startswith(start)]
             for path, (_, methods) in alike.items():
-                if verbs := [other.removeprefix(path) for other in alike if other.startswith(f"{path}:")]:
-                    alike[path] = _compile_pattern(path, reserved=verbs), methods
+                longer = [other for other in alike if other.startswith((f"{path}:", f"{path}/"))]
+                alike[path] = _compile_pattern(path, reserved=longer + exact), methods
 
     def find_exclusive(self, method: str, path: str) -> MatchedRoute | None:
         """Return the route for a method and an exact path if only one format serves it, so that headers need not be read; else
@@ -170,17 +174,23 @@ def _unknown_route_error(path: str) -> NotFound:
     return NotFound(message, code="unknown_route")
 
 
-def _compile_pattern(path: str, reserved: Iterable[str] = ()) -> re.Pattern[str]:
+def _compile_pattern(path: str, reserved: Sequence[str] = ()) -> re.Pattern[str]:
     """Return the pattern of a path such as ``/v1/models/{model}``.
 
-    The last parameter may contain slashes, like model names. A path that ends with a text of `reserved` does not match.
+    The last parameter may contain slashes, like model names. What the paths `reserved` match does not match.
     """
+    others = "|".join(_write_pattern(other, "(?:{1})") for other in reserved)
+    return re.compile((rf"(?!(?:{others})\Z)" if others else "") + _write_pattern(path, "(?P<{0}>{1})"))
+
+
+def _write_pattern(path: str, group: str) -> str:
+    """Return the regular expression of a path. `group` is the form of a group, whose fields are its name and its content."""
     names = _SEGMENT.findall(path)
     pieces = _SEGMENT.split(path)
     text = re.escape(pieces[0])
     for name, literal in zip(pieces[1::2], pieces[2::2], strict=True):
-        text += f"(?P<{name}>{'.+' if name == names[-1] else '[^/]+'})" + re.escape(literal)
-    return re.compile(text + "".join(f"(?<!{re.escape(verb)})" for verb in reserved))
+        text += group.format(name, ".+" if name == names[-1] else "[^/]+") + re.escape(literal)
+    return text
 
 
 def _find_rest(prefix: str, suffix: str, name: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 import orjson
 
 from tornado_gate.admission.estimates import USUAL_VIDEO_SECONDS, Estimate
-from tornado_gate.errors import InvalidField, NotFound, Unavailable
+from tornado_gate.errors import InvalidField, NotFound, RequestError, Unavailable
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.model_names import resolve_model_name
 from tornado_gate.pipeline.snapshot import Snapshot
@@ -33,6 +33,7 @@ from tornado_gate.tasks.view import build_video_task
 from tornado_gate.tasks.webhook_sender import WebhookSender
 from tornado_gate.types import (
     Call,
+    Charge,
     Reply,
     Request,
     StreamEvent,
@@ -80,7 +81,11 @@ class TaskService:
         call = snapshot.targets.for_model(replace(call, operation="videos"), model)
         call = replace(call, facts={**call.facts, "video_bounds": snapshot.config.videos.bounds})
         targets = snapshot.targets.select_targets(call, ("videos",))
-        request = await wire_format.translate_request(call, wire)
+        try:
+            request = await wire_format.translate_request(call, wire)
+        except RequestError:
+            await self._check_limits(call, targets)
+            raise
         if not isinstance(request, VideoRequest):
             raise wire_format.contract_error("translate_request of a video gave no VideoRequest")
         call, record = await self._create_task(call, request, targets)
@@ -167,6 +172,15 @@ class TaskService:
             remaining = [offer for offer in remaining if offer[0].provider != candidate[0].provider]
             if not remaining:
                 raise refusal
+
+    async def _check_limits(self, call: Call, targets: Sequence[Candidate]) -> None:
+        """Raise RateLimited when the limits of the caller are used up. Nothing is reserved.
+
+        For a wrong body: on all routes a used-up limit is reported before faults of the body. A correct body is translated first,
+        because a request that repeats an earlier one is not limited.
+        """
+        trial, prices = self._gate.admission.make_trial(), self._gate.snapshot.prices
+        await trial.enter(prices, replace(call, charge=Charge()), targets[0][0], Estimate(Quantities()))
 
     async def _make_record(self, call: Call, request: VideoRequest, remixed_from: str | None) -> TaskRecord:
         """Return the record of a task without its target."""

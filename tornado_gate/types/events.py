@@ -63,7 +63,7 @@ class PartStart(Value, frozen=True, kw_only=True):
     extra: Extra = field(default_factory=dict)
 
 
-class PartDelta(Value, frozen=True, kw_only=True):
+class PartDelta(Value, frozen=True):
     """The next piece of part `index`: `data` is text, JSON text of tool arguments, or raw audio bytes.
 
     `logprobs` are the entries for this piece, each ``{"token", "logprob", "bytes", "top_logprobs"}``; `transcript` is the

@@ -302,18 +302,31 @@ class UpstreamResponse(Value, frozen=True, kw_only=True):
         size = 0
         counter, reader = JsonValueCounter(self.provider), self.reader
         try:
+            held = 0 if reader is None else self._gather_body(reader)
             async for piece in self.chunks:
+                if not piece:
+                    continue  # a body that is gathered is still arriving
                 pieces.append(piece)
                 size += len(piece)
                 if size > UNCOUNTED_BYTES:
-                    if reader is not None:
+                    if reader is not None and size > held:
                         reader.hold(len(piece))
-                    counter.add(piece, begins=pieces[0])
+                    counter.add(piece, begins=pieces[0], start=max(0, UNCOUNTED_BYTES - size + len(piece)))
             return b"".join(pieces)
         except BaseException:
             if reader is not None:
                 reader.release()
             raise
+
+    def _gather_body(self, reader: ResponseReader) -> int:
+        """Let the chunks arrive in one piece if they can, see `HttpResponse.gather_body`. Return its size, or 0."""
+
+        def hold(size: int) -> None:
+            if size > UNCOUNTED_BYTES:
+                reader.hold(size - UNCOUNTED_BYTES)
+
+        gather: Callable[[Callable[[int], None]], int] | None = getattr(self.chunks, "gather_body", None)
+        return 0 if gather is None else gather(hold)
 
     async def read_json(self) -> Any:
         """Read the whole body and parse it as JSON, a large one in a thread. Raises UpstreamError if it is not valid JSON."""
@@ -349,6 +362,11 @@ WHOLE_BYTES: Final = 2 * 1024 * 1024
 UNCOUNTED_BYTES = 1024 * 1024
 """Up to this size JSON is parsed without counting its values: the most costly takes about 50 ms."""
 
+_CACHED_BYTES: Final = 256 * 1024
+"""The bytes of a text that are searched for one byte after the other, so that they come from the memory only once."""
+_COUNTED_BYTES: Final = 16 * 1024
+"""The bytes of a text that are counted at once; then the next occurrence is searched."""
+
 MAX_CONTAINERS = 250_000
 """Maximum number of objects and arrays in one text. A chat response with all its log probabilities has 200,000."""
 MAX_STRINGS = 1_000_000
@@ -370,13 +388,15 @@ class JsonValueCounter:
         self._containers = self._quotes = self._values = 0
         self._provider = provider
 
-    def add(self, piece: bytes, *, begins: bytes) -> None:
-        """Count `piece` of the text that begins with `begins`. Raises UpstreamError above a maximum."""
+    def add(self, piece: bytes, *, begins: bytes, start: int = 0) -> None:
+        """Count `piece`, from `start` on, of the text that begins with `begins`. Raises UpstreamError above a maximum."""
         if not begins[:64].lstrip().startswith((b"{", b"[")):
             return
-        self._containers += _count_byte(piece, b"[") + _count_byte(piece, b"{")
-        self._quotes += _count_byte(piece, b'"')
-        self._values += _count_byte(piece, b",")
+        for at in range(start, len(piece), _CACHED_BYTES):
+            end = min(at + _CACHED_BYTES, len(piece))
+            self._containers += _count_byte(piece, b"[", at, end) + _count_byte(piece, b"{", at, end)
+            self._quotes += _count_byte(piece, b'"', at, end)
+            self._values += _count_byte(piece, b",", at, end)
         if self._containers > MAX_CONTAINERS or self._quotes > 2 * MAX_STRINGS or self._values > MAX_VALUES:
             raise UpstreamError(
                 f"{describe_provider(self._provider)} sent a response with too many JSON values: at most {MAX_CONTAINERS:,} "
@@ -385,9 +405,17 @@ class JsonValueCounter:
             )
 
 
-def _count_byte(data: bytes, byte: bytes) -> int:
-    """Return how often `byte` occurs. The search first is cheap: base64 has no such byte, and `count` takes 30 times as long."""
-    return data.count(byte) if byte in data else 0
+def _count_byte(data: bytes, byte: bytes, start: int, end: int) -> int:
+    """Return how often `byte` occurs from `start` to `end`.
+
+    A search is cheap: base64 has no such byte, and `count` takes 30 times as long.
+    """
+    count, at = 0, data.find(byte, start, end)
+    while at >= 0:
+        until = min(at + _COUNTED_BYTES, end)
+        count += data.count(byte, at, until)
+        at = data.find(byte, until, end)
+    return count
 
 
 def check_json_values(events: bytes) -> None:

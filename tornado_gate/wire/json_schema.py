@@ -312,7 +312,8 @@ class _SchemaSimplifier(SchemaWalker):
             }
         required = schema.get("required")
         known = value.get("properties", {})
-        if isinstance(required, list) and (present := [name for name in known if name in required]):
+        names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else ()
+        if present := [name for name in known if name in names]:
             value["required"] = present
         items = schema.get("items")
         if isinstance(items, Mapping) and "anyOf" not in value:

@@ -128,8 +128,10 @@ async def test_what_another_program_wrote_is_a_miss_and_answers_expire(valkey: V
         b"null\nbody",
         b'{"headers": 1, "stored": 1}\nbody',
         b'{"headers": {}, "stored": "x"}\n',
+        b'{"headers": {"content-type": 5}, "stored": 1}\nbody',
     ):
-        store.add("ann", b"key", Answer(b"a\nb", {"content-type": "text/plain"}, 5.0))
+        headers = {"content-type": "text/plain", "x-odd": "not UTF-8: \udcff"}
+        store.add("ann", b"key", Answer(b"a\nb", headers, 5.0))
         while store._writes:
             await next(iter(store._writes))
         assert await store.find("ann", b"key") == Answer(b"a\nb", {"content-type": "text/plain"}, 5.0)

@@ -108,8 +108,17 @@ def _make_name(account: str, key: bytes) -> str:
 
 
 def _encode(answer: Answer) -> bytes:
-    """Return a line of JSON with the headers and the time, then the body."""
-    return orjson.dumps({"headers": dict(answer.headers), "stored": answer.stored}) + b"\n" + answer.body
+    """Return a line of JSON with the headers and the time, then the body. Headers that are not UTF-8 are left out."""
+    headers = {name: value for name, value in answer.headers.items() if _is_text(name) and _is_text(value)}
+    return orjson.dumps({"headers": headers, "stored": answer.stored}) + b"\n" + answer.body
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether a value is a text without lone surrogates, which stand for bytes that are not UTF-8."""
+    try:
+        return isinstance(value, str) and bool(value.encode() or True)
+    except UnicodeEncodeError:
+        return False
 
 
 def _decode(value: bytes) -> Answer | None:
@@ -121,4 +130,5 @@ def _decode(value: bytes) -> Answer | None:
     except (ValueError, TypeError, KeyError):
         return None
     is_valid = newline and isinstance(headers, dict) and isinstance(stored, int | float)
+    is_valid = is_valid and all(isinstance(header, str) for header in headers.values())
     return Answer(body, headers, float(stored)) if is_valid else None

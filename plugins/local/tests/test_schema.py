@@ -9,12 +9,13 @@ from typing import Any
 import jsonschema
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tornado_gate_local.hints import TextHints
 from tornado_gate_local.json_check import SchemaChecker
 from tornado_gate_local.json_schema import SchemaDocument, StepBudget
+from tornado_gate_local.json_values import Schema, is_same, make_key
 from tornado_gate_local.schema import fill
 
 TEXT = (
@@ -324,3 +325,38 @@ values = st.one_of(
 def test_nothing_that_a_caller_may_send_as_a_schema_raises(schema, text):
     orjson.dumps(fill(schema, text))
     orjson.dumps(fill(schema, text, optional="mentioned"))
+
+
+NUMBERS = list(range(30_000))
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, 0.5]) | st.text("a1", max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=1), inner, max_size=3),
+    max_leaves=6,
+)
+LONG_SCHEMAS: dict[str, Schema] = {
+    "two enums": {"allOf": [{"enum": NUMBERS}, {"enum": NUMBERS[::-1]}]},
+    "an enum and its opposite": {"enum": NUMBERS, "not": {"enum": NUMBERS[:-1]}},
+    "distinct items": {"const": NUMBERS, "uniqueItems": True},
+    "types": {
+        "allOf": [{"type": [f"a{n}" for n in NUMBERS] + ["null"]}, {"type": [f"b{n}" for n in NUMBERS] + ["null"]}]
+    },
+}
+
+
+@pytest.mark.parametrize("name", LONG_SCHEMAS)
+def test_long_lists_of_values_are_compared_in_linear_time(name: str) -> None:
+    """Each with each, these values would take minutes."""
+    fill(LONG_SCHEMAS[name], "x", budget=StepBudget(100_000))
+
+
+@given(JSON_VALUES, JSON_VALUES)
+@example(1, 1.0)
+@example(True, 1)
+@example(False, 0)
+@example([1], [True])
+@example({"a": [0]}, {"a": [False]})
+@example([], {})
+@example(None, "None")
+def test_values_share_a_key_if_they_are_the_same(ours: Any, theirs: Any) -> None:
+    assert (make_key(ours) == make_key(theirs)) == is_same(ours, theirs)
+    assert make_key(ours) == make_key(ours)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 
 from tornado_gate_local.json_schema import MAX_DEPTH, SchemaDocument, StepBudget
-from tornado_gate_local.json_values import Json, Keywords, Schema, is_same
+from tornado_gate_local.json_values import Json, Keywords, Schema, is_same, make_key
 
 
 class SchemaChecker:
@@ -29,11 +29,16 @@ class SchemaChecker:
             return True
         words = self.document.get_keywords(schema)
         return (
-            _is_listed_value(value, words)
+            self._is_listed(value, words)
             and _matches_type_word(value, words)
             and self._matches_type(value, words, depth)
             and self._matches_composition(value, words, depth)
         )
+
+    def _is_listed(self, value: Json, words: Keywords) -> bool:
+        if "const" in words and not is_same(value, words["const"]):
+            return False
+        return "enum" not in words or make_key(value) in self.document.get_enum_keys(words)
 
     def _matches_type(self, value: Json, words: Keywords, depth: int) -> bool:
         if isinstance(value, str):
@@ -100,7 +105,7 @@ def list_property_schemas(name: str, words: Keywords, budget: StepBudget) -> lis
 
 
 def has_distinct_items(values: list[Json]) -> bool:
-    return not any(is_same(value, other) for index, value in enumerate(values) for other in values[:index])
+    return len(set(map(make_key, values))) == len(values)
 
 
 def number_fits(value: float, words: Keywords) -> bool:
@@ -129,12 +134,6 @@ def _matches(expression: str, text: str, budget: StepBudget, *, unsupported: boo
         return pattern.matches(expression, text, budget.spend) if budget.spend() else unsupported
     except pattern.UnsupportedPattern:
         return unsupported
-
-
-def _is_listed_value(value: Json, words: Keywords) -> bool:
-    if "const" in words and not is_same(value, words["const"]):
-        return False
-    return "enum" not in words or any(is_same(value, each) for each in words["enum"])
 
 
 def _matches_type_word(value: Json, words: Keywords) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from tornado_gate_local.json_values import Json, Keywords, Schema, is_same
+from tornado_gate_local.json_values import Json, Keywords, Schema, is_same, make_key
 
 _NEVER = object()
 
@@ -35,7 +35,8 @@ def _merge_schemas(ours: Schema, theirs: Schema) -> Schema:
 
 def _intersect_types(ours: list[str], theirs: list[str]) -> Json:
     """The types that both lists allow; number and integer have the integers in common."""
-    common = [kind for kind in ours if kind in theirs]
+    allowed = set(theirs)
+    common = [kind for kind in ours if kind in allowed]
     for one, other in ((ours, theirs), (theirs, ours)):
         if "integer" in one and "number" in other and not {"integer", "number"} & set(common):
             common.append("integer")
@@ -43,7 +44,8 @@ def _intersect_types(ours: list[str], theirs: list[str]) -> Json:
 
 
 def _intersect_values(ours: list[Json], theirs: list[Json]) -> Json:
-    return [value for value in ours if any(is_same(value, other) for other in theirs)] or _NEVER
+    keys = set(map(make_key, theirs))
+    return [value for value in ours if make_key(value) in keys] or _NEVER
 
 
 def _unite_names(ours: list[str], theirs: list[str]) -> list[str]:

@@ -7,16 +7,17 @@ allows any value, and every traversal spends steps of one `StepBudget`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
 from tornado_gate.types.value import Value
 from tornado_gate_local.json_merge import merge_keywords
-from tornado_gate_local.json_values import Json, Keywords, Schema
+from tornado_gate_local.json_values import Json, Keywords, Schema, make_key
 
 MAX_ALTERNATIVE_DEPTH = 8  # references and compositions for one value
 MAX_GROUPS = 24  # parts of an allOf that are merged; each is a level of recursion
 MAX_BRANCHES = 100  # of one anyOf or oneOf that are tried
+MEMBERS_PER_STEP = 100  # members of keywords that are copied in the time of a step
 DEEP_LEVEL = 4  # from this nesting on, optional properties are left out
 MAX_DEPTH = 24
 
@@ -132,6 +133,7 @@ class SchemaDocument:
         self.root = root
         self.budget = budget
         self._read: dict[int, tuple[Schema, Keywords]] = {}  # keeps the schema alive, so that its id is not reused
+        self._enum_keys: dict[int, frozenset[Hashable]] = {}
 
     def get_keywords(self, schema: Mapping[str, Json]) -> Keywords:
         """The result of `read_keywords`, computed once for each schema."""
@@ -139,6 +141,13 @@ class SchemaDocument:
         if known is None:
             known = self._read[id(schema)] = (schema, read_keywords(schema))
         return known[1]
+
+    def get_enum_keys(self, words: Keywords) -> frozenset[Hashable]:
+        """The keys of the values in the `enum` of keywords from `get_keywords`, computed once."""
+        known = self._enum_keys.get(id(words))
+        if known is None:
+            known = self._enum_keys[id(words)] = frozenset(map(make_key, words["enum"]))
+        return known
 
     def find_target(self, reference: str) -> Schema:
         """The schema that a local reference points to; True, which allows any value, when it cannot be resolved."""
@@ -195,7 +204,8 @@ class SchemaDocument:
             return
         for branch in groups[0]:
             for flat in self.iterate_flat(branch, place, depth + 1):
-                joined = merge_keywords(so_far.keywords, flat.keywords) if self.budget.spend() else so_far.keywords
+                steps = 1 + (_count_members(so_far.keywords) + _count_members(flat.keywords)) // MEMBERS_PER_STEP
+                joined = merge_keywords(so_far.keywords, flat.keywords) if self.budget.spend(steps) else so_far.keywords
                 if joined is not None:
                     both = FlatSchema(joined, so_far.references | flat.references)
                     yield from self._combine_groups(both, groups[1:], place, depth)
@@ -213,6 +223,11 @@ class SchemaDocument:
             return 2 if empty else 0
 
         return sorted(branches[:MAX_BRANCHES], key=rank)
+
+
+def _count_members(words: Keywords) -> int:
+    """The number of members in keywords, of which a merge makes copies."""
+    return len(words) + sum(len(value) for value in words.values() if isinstance(value, list | dict))
 
 
 _COMPOSITION = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "$defs", "definitions"})

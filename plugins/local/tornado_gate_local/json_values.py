@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 Json = Any  # a JSON value: None, bool, int, float, str, list or dict of such
@@ -19,3 +19,14 @@ def is_same(ours: Json, theirs: Json) -> bool:
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         return ours.keys() == theirs.keys() and all(is_same(value, theirs[key]) for key, value in ours.items())
     return bool(ours == theirs)
+
+
+def make_key(value: Json) -> Hashable:
+    """A key that two values share if and only if they are the same. Lists of values are compared with it in linear time."""
+    if isinstance(value, bool):
+        return bool, value
+    if isinstance(value, list):
+        return list, *map(make_key, value)
+    if isinstance(value, Mapping):
+        return dict, frozenset((name, make_key(member)) for name, member in value.items())
+    return value  # type: ignore[no-any-return]  # a text, a number or None

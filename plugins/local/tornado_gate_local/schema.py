@@ -26,7 +26,7 @@ from tornado_gate_local.json_schema import (
     StepBudget,
     list_types,
 )
-from tornado_gate_local.json_values import Json, Keywords, Schema
+from tornado_gate_local.json_values import Json, Keywords, Schema, make_key
 
 MAX_ITEMS = 100
 MAX_CHOICES = 1_000  # members of an enum that are tried
@@ -94,7 +94,8 @@ class _SchemaFiller:
         values = values[:MAX_CHOICES]
         self.budget.spend(len(values) // 20)
         mentioned = [value for value in values if self.hints.mentions_value(value)]
-        ordered = mentioned + [value for value in values if value not in mentioned] if mentioned else values
+        keys = set(map(make_key, mentioned))
+        ordered = mentioned + [value for value in values if make_key(value) not in keys] if mentioned else values
         turn = variant % len(ordered)
         yield from ordered[turn:]
         yield from ordered[:turn]

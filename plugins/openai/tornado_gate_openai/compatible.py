@@ -20,7 +20,7 @@ from tornado_gate.config import load_settings
 from tornado_gate.errors import ConfigError, UnsupportedOperation
 from tornado_gate.hookspecs import Capabilities, ProviderEntry, provider_impl
 from tornado_gate.http.base_url import normalize_base_url
-from tornado_gate.streams import sse, stages
+from tornado_gate.streams import batches, sse
 from tornado_gate.streams.events import convert_whole, replay
 from tornado_gate.types import (
     Call,
@@ -120,7 +120,7 @@ class OpenAICompatible:
             events = chat.parse_stream(sse.read_data(incoming.chunks, incoming.provider), provider=incoming.provider)
         else:
             whole = convert_whole(incoming, _convert)
-            events = whole or stages.DeferredItems(partial(_parse_whole, incoming), incoming.chunks)
+            events = whole or batches.DeferredItems(partial(_parse_whole, incoming), incoming.chunks)
         return restore_tools(events, request, self.features)
 
     def _make_request(self, call: Call, path: str, **body: Any) -> UpstreamRequest:

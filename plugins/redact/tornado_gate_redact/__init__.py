@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tornado_gate import PluginEntry, guard_impl, plugin_impl
 from tornado_gate.types import Call, Decision, GuardedText, GuardOptions, Replace, Span
-from tornado_gate_redact.detectors import LOCAL_CHARACTERS
+from tornado_gate_redact.detectors import LOCAL_CHARACTERS, MARGIN
 from tornado_gate_redact.folding import WINDOW, fold
 from tornado_gate_redact.marks import Marks, make_pattern
 from tornado_gate_redact.settings import MARK, MARK_CHARACTERS, RedactSettings, read_settings
@@ -100,15 +100,19 @@ def find_values(settings: RedactSettings, text: str) -> list[tuple[int, int, str
     Of two values that overlap the first counts; of two values that begin together the longer one.
     """
     folded = fold(text)
+    searched_text = folded.text
     values: list[tuple[int, int, str]] = []
     matches: list[tuple[int, int, str]] = []
     searched: dict[str, int] = {}
-    after, length = 0, len(folded.text)
+    after, length = 0, len(searched_text)
     for window in range(0, length, WINDOW):
         end = min(window + WINDOW, length)
-        for kind, detector in settings.detectors.items():
+        reach = end + MARGIN
+        for kind, (find, _, search) in settings.detectors.items():
             begin = max(window, searched.get(kind, 0)) if window else 0
-            for start, last in detector.find(folded.text, begin, end):
+            if search is not None and search(searched_text, begin, reach) is None:
+                continue  # most texts have no value
+            for start, last in find(searched_text, begin, end):
                 matches.append((start, -last, kind))
                 searched[kind] = last
         if not matches:

@@ -99,11 +99,13 @@ _SECRET_PATTERNS: Final = tuple(
 class Detector(NamedTuple):
     """A detector. `find(text, start, end)` yields the spans of values that begin between two positions of a text.
 
-    `characters` is the length of the longest value.
+    `characters` is the length of the longest value. `search` is the search of the pattern with which `find` begins: it returns
+    None for a part of a text without a value. None: the detector has no such pattern.
     """
 
     find: Callable[[str, int, int], Spans]
     characters: int
+    search: Callable[[str, int, int], object] | None = None
 
 
 def search_window(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
@@ -186,14 +188,14 @@ def find_jwts(text: str, start: int, end: int) -> Spans:
 
 
 DETECTORS: Final = {
-    "email": Detector(find_emails, 254),
-    "phone": Detector(find_phones, 60),
-    "iban": Detector(find_ibans, 2 * MAX_IBAN),
-    "card": Detector(find_cards, 2 * MAX_CARD),
-    "ssn": Detector(find_ssns, 11),
+    "email": Detector(find_emails, 254, _AT_DOMAIN.search),
+    "phone": Detector(find_phones, 60, _PHONE.search),
+    "iban": Detector(find_ibans, 2 * MAX_IBAN, _IBAN_START.search),
+    "card": Detector(find_cards, 2 * MAX_CARD, _DIGITS.search),
+    "ssn": Detector(find_ssns, 11, _SSN.search),
     "secret": Detector(find_secrets, SECRET_CHARACTERS),
     "ip": Detector(find_addresses, 39),
-    "jwt": Detector(find_jwts, 2010),
+    "jwt": Detector(find_jwts, 2010, _JWT.search),
 }
 """The detectors by kind."""
 DEFAULT_KINDS: Final = ("email", "phone", "iban", "card", "ssn", "secret")

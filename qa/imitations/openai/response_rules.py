@@ -76,15 +76,16 @@ def list_items(body: Body, issued: Issued) -> list[dict[str, Any]]:
     value = body.get("input")
     if value is None:
         raise missing_parameter("input")
-    items = [{"role": "user", "content": value}] if isinstance(value, str) else list(value)
     previous = body.get("previous_response_id")
+    if not value and not any(body.get(name) for name in ("previous_response_id", "prompt", "conversation")):
+        message = "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation' must be provided."
+        raise Refusal(message, None, "missing_required_parameter")
+    items = [{"role": "user", "content": value}] if isinstance(value, str) else list(value)
     if previous is not None:
         if previous not in issued.responses:
             message = f"Previous response with id '{previous}' not found."
             raise Refusal(message, "previous_response_id", "previous_response_not_found")
         items = [*issued.responses[previous], *items]
-    elif not items:
-        shared.check_not_empty(items, "input")
     return items
 
 

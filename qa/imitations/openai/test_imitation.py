@@ -115,7 +115,8 @@ def test_chat_completions_refuse(model: str, body: dict[str, Any], message: str)
 @pytest.mark.parametrize(
     ("model", "body", "message"),
     [
-        ("gpt-4o", {"input": []}, "Invalid 'input': empty array"),
+        ("gpt-4o", {"input": []}, 'One of "input" or "previous_response_id"'),
+        ("gpt-4o", {"input": ""}, 'One of "input" or "previous_response_id"'),
         ("gpt-4o", {"messages": [USER]}, "Unknown parameter: 'messages'"),
         ("gpt-4o", {"previous_response_id": "resp_x"}, "Previous response with id 'resp_x' not found"),
         ("gpt-4o", {"include": ["everything"]}, "Invalid value: 'everything'"),

@@ -119,6 +119,23 @@ def test_a_source_that_cannot_be_read_is_named_without_its_password(source: str,
     assert expected in result.output
 
 
+def test_a_column_that_a_file_computes_has_a_maximum_of_space_and_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "hostile.db"
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TABLE t (a INTEGER, b TEXT AS (hex(zeroblob(a))))")
+        database.execute("INSERT INTO t (a) VALUES (1)")
+        database.execute("UPDATE t SET a = ?", [databases.MAX_VALUE_BYTES])
+    database.close()
+    with pytest.raises(UnreadableSource, match="too big"):
+        databases.read_database(file, {"t": ("a", "b")}, needed="t", product="x")
+    monkeypatch.setattr(databases, "STATEMENT_SECONDS", -1)
+    monkeypatch.setattr(databases, "PROGRESS_STEPS", 1)
+    with pytest.raises(UnreadableSource, match="interrupted"):
+        databases.read_database(file, {"t": ("a",)}, needed="t", product="x")
+
+
 def test_a_damaged_sqlite_file_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "config.db"
     file.write_bytes(databases.SQLITE_START + b"\x00" * 500)

@@ -207,6 +207,9 @@ def test_a_file_that_cannot_be_read_is_exit_code_1_with_the_reason(tmp_path: Pat
     )
     file.write_text(bomb, encoding="utf-8")
     assert "aliases expanded" in run("import", "litellm", file).output
+    for gateway in ("litellm", "portkey", "bifrost"):
+        file.write_text('{"model_list": ' + "[" * 900 + "]" * 900 + "}", encoding="utf-8")
+        assert "is nested too deeply" in run("import", gateway, file).output, gateway
 
 
 def test_without_an_output_the_conf_goes_to_stdout_and_the_report_to_stderr(tmp_path: Path) -> None:

@@ -202,6 +202,16 @@ def test_a_faulty_file_of_keys_is_refused_with_its_place_and_adds_nothing(tmp_pa
     assert "good" not in run("keys", "list", "--data-dir", tmp_path / "var").output
 
 
+def test_expired_keys_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    dates = {"old": "2020-01-01", "current": "2999-01-01", "endless": None}
+    keys = [{"name": name, "sha256": digest_text(name), "expires": date} for name, date in dates.items()]
+    file.write_text(json.dumps({"keys": keys}), encoding="utf-8")
+    result = run("keys", "import", file, "--data-dir", tmp_path / "var")
+    assert "'old' has expired and is left out" in result.output
+    assert "2 keys added" in result.output
+
+
 def test_a_device_without_an_end_is_no_file_of_keys(tmp_path: Path) -> None:
     result = run("keys", "import", "/dev/zero", "--data-dir", tmp_path / "var")
     assert result.exit_code == 1

@@ -170,6 +170,53 @@ def test_a_stored_key_is_not_sent_to_another_host(gateway: Gateway, vendor: Upst
     assert send(gateway, "PATCH", path, {"base_url": other, "api_key": "sk-another-key-0123456789"})[0] == 200
 
 
+def test_a_stored_key_stays_at_its_host_by_a_detour_too(gateway: Gateway, vendor: Upstream) -> None:
+    add_vendor(gateway, vendor)
+    path, other = "/admin/v1/providers/vendor", "http://localhost:9/v1"
+    for body in (
+        {"proxy": "http://localhost:9"},
+        {"ca_file": "own.pem"},
+        {"on": False, "base_url": other},
+    ):
+        status, refused = send(gateway, "PATCH", path, body)
+        assert (status, refused["error"]["code"]) == (400, "provider_key_required"), body
+    assert send(gateway, "PATCH", path, {"on": False})[0] == 200
+    entry = {"name": "vendor", "plugin": "openai", "base_url": other}
+    for method, to, body in (("PATCH", path, {"base_url": other, "on": True}), ("POST", "/admin/v1/providers", entry)):
+        status, refused = send(gateway, method, to, body)
+        assert (status, refused["error"]["code"]) == (400, "provider_key_required"), (method, body)
+    assert send(gateway, "POST", "/admin/v1/providers", {**entry, "api_key": "sk-of-the-new-host-0123456789"})[0] == 200
+
+
+def test_a_preset_moves_a_stored_key_as_an_address_does(gateway: Gateway) -> None:
+    entry = {"name": "preset", "plugin": "openai", "preset": "groq", "api_key": SECRET}
+    assert send(gateway, "POST", "/admin/v1/providers", entry)[0] == 200
+    for body in ({"preset": "ollama"}, {"preset": None}, {"plugin": "anthropic", "preset": None}):
+        status, refused = send(gateway, "PATCH", "/admin/v1/providers/preset", body)
+        assert (status, refused["error"]["code"]) == (400, "provider_key_required"), body
+    assert send(gateway, "PATCH", "/admin/v1/providers/preset", {"timeouts": {"connect": 7}})[0] == 200
+
+
+def test_an_administrator_reads_no_secret_by_a_reference(gateway: Gateway, vendor: Upstream) -> None:
+    add_vendor(gateway, vendor)
+    (name,) = json.loads((gateway.folder / "var" / "secrets.json").read_text(encoding="utf-8"))["secrets"]
+    before = read_conf(gateway)
+    for reference in (f"${{secret:{name}}}", "${PATH}", "${file:/etc/hostname}"):
+        thief = {"name": "thief", "plugin": "openai", "base_url": "http://localhost:9"}
+        for method, path, body in (
+            ("POST", "/admin/v1/providers", {**thief, "api_key": reference}),
+            ("POST", "/admin/v1/providers", {**thief, "headers": {"x-region": reference}}),
+            ("PATCH", "/admin/v1/providers/local", {"headers": {"x-region": reference}}),
+            ("POST", "/admin/v1/models", {"name": "shown", "provider": "local", "model": reference}),
+            ("PATCH", "/admin/v1/models/local-chat", {"targets": [{"provider": "local", "model": reference}]}),
+            ("PATCH", "/admin/v1/plugins/local", {"mark": reference}),
+        ):
+            status, refused = send(gateway, method, path, body)
+            assert (status, refused["error"]["code"]) == (400, "invalid_configuration"), (path, body, refused)
+            assert "has a reference" in refused["error"]["message"]
+    assert read_conf(gateway) == before
+
+
 def test_a_key_is_replaced_and_the_old_one_is_kept_for_a_while(gateway: Gateway, vendor: Upstream) -> None:
     add_vendor(gateway, vendor)
     status, changed = send(gateway, "PATCH", "/admin/v1/providers/vendor", {"api_key": "sk-another-key-0123456789"})

@@ -77,6 +77,16 @@ def test_a_secret_goes_to_the_store(gateway: Gateway) -> None:
     assert "${secret:otel-key-" in read_conf(gateway)
 
 
+def test_a_stored_secret_of_a_plugin_stays_at_its_address(gateway: Gateway) -> None:
+    body = {"endpoint": "http://localhost:9/v1/traces", "headers": {"authorization": f"Bearer {SECRET}"}}
+    assert send(gateway, "PATCH", "/admin/v1/plugins/otel", body)[0] == 200
+    moved = {"endpoint": "http://127.0.0.1:9/v1/traces"}
+    status, refused = send(gateway, "PATCH", "/admin/v1/plugins/otel", moved)
+    assert (status, refused["error"]["code"]) == (400, "provider_key_required")
+    assert "headers" in refused["error"]["message"]
+    assert send(gateway, "PATCH", "/admin/v1/plugins/otel", {**body, **moved})[0] == 200
+
+
 def test_unknown_plugins_and_old_versions_are_refused(gateway: Gateway) -> None:
     status, refused = send(gateway, "PATCH", "/admin/v1/plugins/none", {"on": True})
     assert (status, refused["error"]["code"]) == (404, "unknown_plugin")

@@ -21,11 +21,14 @@ from tornado_gate.accounts.audit import list_events
 from tornado_gate.accounts.errors import AccountError
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.config.model import ConsoleConfig, ProviderConfig
+from tornado_gate.config.stored import StoredConf
 from tornado_gate.database import tables
 from tornado_gate.server import configuration_changes
 from tornado_gate.server.console import admin_pages, plugin_pages, words
 from tornado_gate.server.console.audit_words import describe_detail
+from tornado_gate.server.console.team_pages import describe_role
 from tornado_gate.types import Target
+from tornado_gate.types.value import replace
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +101,10 @@ def test_providers_never_show_their_key(console: AdminConsole) -> None:
     console.add_request("of-provider")
     page = console.get("/console/providers")
     assert "API key set<" in page
-    assert "1 request, 1 error (100.0 %)" in page
+    assert "1 request, 1 error (100.0%)" in page
     assert "sk-secret" not in page
     assert "provider</" not in page.partition("API key set")[2][:60]
+    assert 'href="/console/usage?provider=local"' in page
 
 
 def test_a_rejected_configuration_is_on_every_page_of_an_administrator_only(console: AdminConsole) -> None:
@@ -118,6 +122,26 @@ def test_a_rejected_configuration_is_on_every_page_of_an_administrator_only(cons
     finally:
         state.apply()
     assert "it has 2 faults" not in console.get("/console/")
+
+
+def test_a_rejected_version_of_the_database_says_how_to_push_another(
+    console: AdminConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no file that somebody could correct."""
+    gate, state = console.services.gate, console.services.configuration
+    stored = StoredConf.make("postgresql://gate.example/gate", 12)
+    monkeypatch.setattr(gate, "snapshot", replace(gate.snapshot, config=replace(gate.snapshot.config, path=stored)))
+    state.reject([f"{StoredConf.make('', 13)}:9: models: the variable A_KEY is not set on this machine"])
+    try:
+        page = read_texts(console.get("/console/users"))
+        assert "The newest version of the configuration is not used since" in page
+        assert "configuration version 13:9: models: the variable A_KEY is not set on this machine" in page
+        assert "Push a corrected version:" in page
+        assert "tornado-gate conf push FILE" in page
+        assert "the file" not in page
+        assert "configuration version 13" not in console.get("/console/", "member")
+    finally:
+        state.apply()
 
 
 # Plugins
@@ -152,6 +176,20 @@ def test_a_change_with_faults_cannot_be_applied(console: AdminConsole) -> None:
     assert "no-such-model" in read_texts(page)
     assert ">Apply<" not in page
     console.file.write_text(CONF, encoding="utf-8")
+
+
+def test_a_plugin_whose_key_is_not_set_has_a_next_step(console: AdminConsole) -> None:
+    text = console.file.read_text(encoding="utf-8")
+    vendor = "  kling: {plugin: kling, api_key: '${KLING_API_KEY_OF_NOBODY}'}\nmodels:\n"
+    console.file.write_text(text.replace("models:\n", vendor), encoding="utf-8")
+    try:
+        page = console.post("/console/plugins/kling/switch", on="true").body.decode()
+    finally:
+        console.file.write_text(text, encoding="utf-8")
+    assert "KLING_API_KEY_OF_NOBODY is not set" in page
+    assert "Next step: choose the vendor at" in page
+    assert 'href="/console/providers/new"' in page
+    assert ">Apply<" not in page
 
 
 @pytest.mark.parametrize(
@@ -266,6 +304,35 @@ def test_an_invitation_is_made_used_listed_and_revoked(console: AdminConsole, ac
     assert console.post(f"{address}/{invitation.id}/revoke").code == 303
     with pytest.raises(AccountError):
         accounts.invitations.find_invitation(link[1])
+
+
+FAULTY: dict[str, tuple[dict[str, str], set[str]]] = {
+    "/console/users/{user}/bounds": (
+        {"requests_per_minute": "x", "usd_per_day": "-3", "tokens_per_day": "0"},
+        {"requests_per_minute", "usd_per_day", "tokens_per_day"},
+    ),
+    "/console/teams/{team}": ({"name": " ", "usd_per_day": "free"}, {"name", "usd_per_day"}),
+    "/console/limits": ({"kind": "gateway", "value": "x", "until": "soon"}, {"value", "until"}),
+    "/console/providers/new": ({"vendor": "", "name": "a b", "action": "show"}, {"vendor", "name"}),
+    "/console/models/new": ({"name": "", "usd_per_day": "-1", "action": "show"}, {"name", "usd_per_day"}),
+}
+"""Fields with faults by the address of a form, and the fields beside which the page must say so."""
+
+
+@pytest.mark.parametrize("address", FAULTY)
+def test_every_fault_of_a_form_is_named_at_its_field(console: AdminConsole, accounts: Accounts, address: str) -> None:
+    address_of_form = address.format(user=accounts.users.list_page()[0][0].id, team=console.team.id)
+    page = console.get(address_of_form.removesuffix("/bounds"))
+    shown = re.search(r'name="shown" value="([^"]*)"', page)
+    fields, faulty = FAULTY[address]
+    response = console.post(address_of_form, shown=shown[1] if shown else "", **fields)
+    assert response.code == 400
+    assert set(re.findall(r'class="field-error" id="(\w+)-error"', response.body.decode())) >= faulty
+
+
+def test_the_role_in_a_team_is_told_in_a_sentence() -> None:
+    assert describe_role("ann@example.org", "administrator") == "ann@example.org is an administrator of the team."
+    assert describe_role("ann@example.org", "member") == "ann@example.org is a member of the team."
 
 
 @pytest.mark.parametrize(
@@ -466,7 +533,7 @@ def test_usage_counts_a_video_once_and_its_polls_apart(console: AdminConsole) ->
     for group in ("model", "key", "status"):
         page = console.get(f"/console/usage?model=counted-video&group={group}")
         assert re.search(r'All</th><td class="number">1</td><td class="number">0</td>', page), group
-        assert "5 more requests made nothing" in page, group
+        assert "The figures leave out 5 more requests that made nothing" in page, group
 
 
 def test_explain_tells_what_would_happen_now(console: AdminConsole) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.admin_console import AdminConsole, serve_console
 from tests.support.upstream import Upstream, answer
 from tornado_gate.alerts.store import AlertStore
-from tornado_gate.alerts.values import Alert
+from tornado_gate.alerts.values import Alert, Words
 from tornado_gate.config.alerting import AlertsConfig, SinkConfig
 from tornado_gate.types.value import replace
 
@@ -59,7 +59,7 @@ def test_a_test_is_sent_and_stands_in_the_audit_log(console: AdminConsole, upstr
 
 def test_the_last_alerts_have_the_state_of_their_messages(console: AdminConsole) -> None:
     title = "<b>title</b>"
-    alert = Alert(kind="spool", cause="spool:a", severity="critical", title=title, message="why")
+    alert = Alert(kind="spool", cause="spool:a", severity="critical", heading=Words(title), explanation=Words("why"))
     store, sinks = AlertStore(console.services.database), console.services.gate.snapshot.config.alerts.sinks
     store.record([alert], sinks.values())
     (claimed,) = store.claim(sinks["mail"])

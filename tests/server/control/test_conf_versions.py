@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
 import time
@@ -20,7 +19,7 @@ import pytest
 from tests.server.control.conftest import ROOT, Start
 from tests.support.admin_console import TOKEN
 from tests.support.control import call
-from tests.support.gateway import COMMAND, Gateway, run_command
+from tests.support.gateway import Gateway, run_command
 from tests.support.people import sign_up_first
 from tests.support.postgres import PostgresServer
 from tornado_gate.accounts.accounts import Accounts
@@ -60,22 +59,9 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def run(shared_address: str, tmp_path: Path) -> Run:
     """Run a command with the database as --conf, and with a text on its standard input."""
 
-    def run_with_database(
-        *arguments: str, text: str | None = None, **environment: str
-    ) -> subprocess.CompletedProcess[str]:
+    def run_with_database(*arguments: str, text: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
         variables = {**SECRETS, "TORNADO_GATE_CONF": shared_address, **environment}
-        if text is None:
-            return run_command(*arguments, environment=variables, folder=tmp_path)
-        command = [str(COMMAND), *arguments]
-        return subprocess.run(
-            command,
-            input=text,
-            env={**os.environ, **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-        )
+        return run_command(*arguments, environment=variables, folder=tmp_path, text=text)
 
     return run_with_database
 

@@ -23,7 +23,9 @@ def list_nodes(gateway: Gateway) -> dict[str, Any]:
 
 
 def get_id(gateway: Gateway) -> str:
-    return str(call("GET", f"{gateway.url}/readyz")["node"])
+    ready = call("GET", f"{gateway.url}/readyz")
+    assert ready["version"] == __version__
+    return str(ready["node"])
 
 
 def run_list(gateway: Gateway, *arguments: str) -> str:

@@ -1,10 +1,13 @@
 """Tables of the databases of other gateways, in PostgreSQL, MySQL or an SQLite file, as rows of plain values.
 
 A database is only read: its session is read-only, its statements have a time limit, and the rows and their size have a maximum.
+An SQLite file may compute its columns, so its values have a maximum too.
 """
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,8 +19,12 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 100_000
 MAX_CHARACTERS: Final = 256 * 1024 * 1024
+MAX_VALUE_BYTES: Final = 16 * 1024 * 1024
+"""The largest value of an SQLite file."""
 CONNECT_SECONDS: Final = 10
 STATEMENT_SECONDS: Final = 60
+PROGRESS_STEPS: Final = 100_000
+"""The steps of SQLite's machine between two looks at the clock."""
 SQLITE_START: Final = b"SQLite format 3\x00"
 _DRIVERS: Final = {
     **dict.fromkeys(("postgresql", "postgres"), "postgresql+psycopg"),
@@ -131,6 +138,16 @@ def _make_read_only(connection: Connection, source: str | Path) -> None:
     elif connection.dialect.name == "mysql":
         connection.exec_driver_sql("SET SESSION TRANSACTION READ ONLY")
         connection.rollback()  # the setting applies from the next transaction
+    else:
+        _limit_sqlite(connection.connection.dbapi_connection)
+
+
+def _limit_sqlite(driver: Any) -> None:
+    """Bound the values and the time of an SQLite file, which may have columns that its author computes."""
+    driver.execute("PRAGMA trusted_schema = OFF")
+    driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+    ends = time.monotonic() + STATEMENT_SECONDS
+    driver.set_progress_handler(lambda: time.monotonic() > ends, PROGRESS_STEPS)
 
 
 def _find_schema(address: str) -> str | None:
@@ -167,6 +184,7 @@ def _select_rows(connection: Connection, table: str, wanted: Sequence[str]) -> I
     if not columns:
         return
     query = sqlalchemy.select(*columns).select_from(sqlalchemy.table(table)).order_by(columns[0]).limit(MAX_ROWS + 1)
-    result = connection.execution_options(stream_results=True, yield_per=1000).execute(query)
+    at_once = 1 if connection.dialect.name == "sqlite" else 1000  # a row of a file may be large
+    result = connection.execution_options(stream_results=True, yield_per=at_once).execute(query)
     for row in result.mappings():
         yield dict(row)

@@ -10,6 +10,8 @@ import yaml
 
 MAX_BYTES: Final = 32 * 1024 * 1024
 MAX_VALUES: Final = 1_000_000
+MAX_DEPTH: Final = 100
+"""The readers of the sources are recursive. No configuration has a tenth of this depth."""
 
 
 class UnreadableSource(Exception):
@@ -34,27 +36,31 @@ def read_yaml(path: Path) -> Any:
 
 
 def _check_size(value: Any, path: Path) -> None:
-    """Refuse a file whose aliases expand to too many values."""
-    rest, count = [value], 0
+    """Refuse a file that is too deep, or whose aliases expand to too many values."""
+    rest, count = [(value, 1)], 0
     while rest:
-        item = rest.pop()
+        item, depth = rest.pop()
         count += 1
         if count > MAX_VALUES:
             raise UnreadableSource(f"{path} has more than {MAX_VALUES} values with its aliases expanded")
+        if depth > MAX_DEPTH:
+            raise UnreadableSource(f"{path} is nested too deeply")
         if isinstance(item, dict):
-            rest += item.values()
+            rest += [(inner, depth + 1) for inner in item.values()]
         elif isinstance(item, list):
-            rest += item
+            rest += [(inner, depth + 1) for inner in item]
 
 
 def read_json(path: Path) -> Any:
     """Return the value of a JSON file. Raises UnreadableSource."""
     try:
-        return json.loads(_read_text(path))
+        value = json.loads(_read_text(path))
     except ValueError as error:
         raise UnreadableSource(f"{path} is not valid JSON: {error}") from None
     except RecursionError:
         raise UnreadableSource(f"{path} is nested too deeply") from None
+    _check_size(value, path)
+    return value
 
 
 def check_kind(path: Path) -> None:

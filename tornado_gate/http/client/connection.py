@@ -16,6 +16,7 @@ from typing import Protocol, cast
 import httptools
 
 from tornado_gate.http.client.content_coding import make_inflater
+from tornado_gate.http.client.direct_body import LAST_BYTES, DirectBody
 from tornado_gate.http.client.faults import ConnectionBroken, MalformedResponse
 from tornado_gate.http.client.head import (
     HEADER_NAMES,
@@ -37,6 +38,9 @@ JOIN_BYTES = 16 * 1024
 
 MIN_BYTES_PAST_PARSER = 128 * 1024
 """If at least this much of a sized body is missing, the rest bypasses the parser, which would copy every byte."""
+
+MAX_GATHERED_BYTES = 8 * 1024 * 1024
+"""The maximum size of a body that is given to its reader in one piece: nothing may work on a longer one without a pause."""
 
 
 class SizedBody(Protocol):
@@ -63,6 +67,7 @@ class ClientConnection(asyncio.Protocol):
         "_bodiless",
         "_bounded",
         "_came",
+        "_direct",
         "_head",
         "_headers",
         "_home",
@@ -113,6 +118,7 @@ class ClientConnection(asyncio.Protocol):
         self.on_body: Callable[[bytes], None] = self._came.append
         self._length = ""  # Content-Length, until the first bytes of the body arrive
         self._left = 0  # bytes of the body still missing that bypass the parser
+        self._direct: DirectBody | None = None  # the buffer of a body that is given in one piece
         self._sender: asyncio.Task[None] | None = None
         self._writable: asyncio.Future[None] | None = None
 
@@ -157,6 +163,21 @@ class ClientConnection(asyncio.Protocol):
         return answer
 
     # Called by the response's reader.
+
+    def gather_body(self, hold: Callable[[int], None]) -> int:
+        """Begin to gather the body, see `HttpResponse.gather_body`."""
+        missing = self._left or int(self._length or 0)
+        size = missing + sum(map(len, self._came))
+        transport = self._transport
+        if missing < MIN_BYTES_PAST_PARSER or size > MAX_GATHERED_BYTES or transport is None:
+            return 0
+        hold(size)
+        self._left, self._length = missing, ""
+        self._direct = DirectBody(self, self._loop, self._came, missing)
+        self._came.clear()
+        transport.set_protocol(self._direct)
+        transport.resume_reading()
+        return size
 
     def resume(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -260,17 +281,32 @@ class ClientConnection(asyncio.Protocol):
 
     def _append_past_parser(self, answer: HttpResponse, data: bytes) -> None:
         """Append data of a sized body without the parser; pass data after the body to the parser. Raises the parser's errors."""
-        missing = self._left
+        missing, direct = self._left, self._direct
+        append = self._came.append if direct is None else direct.append
         if len(data) < missing:
-            self._came.append(data)
+            append(data)
             self._left -= len(data)
             return
-        self._came.append(data[:missing])
+        append(data[:missing])
+        if direct is not None:
+            self._came.append(direct.take())
+            self._direct = None
         self._left = 0
         answer.end()
         self._parser = self._new_parser()  # the old one still expects this body
         if len(data) > missing:
             self._parser.feed_data(data[missing:])
+
+    # Called by the buffer of a body.
+
+    def on_nearly_whole(self) -> None:
+        self._left, self._silent = LAST_BYTES, 0
+        if self._transport is not None:
+            self._transport.set_protocol(self)
+
+    def on_progress(self) -> None:
+        if self._answer is not None:
+            self._answer.notify_change()
 
     def eof_received(self) -> None:
         answer = self._answer
@@ -307,7 +343,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         answer = self._answer
         fault = None if answer is None else self._make_broken_fault(f"the connection broke: {exc or 'closed'}", answer)
-        self._transport = self._parser = self._input = None
+        self._transport = self._parser = self._input = self._direct = None
         self._stop_sending()
         self.resume_writing()
         if fault is not None:

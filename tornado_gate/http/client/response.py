@@ -31,6 +31,9 @@ Most upstreams send it in the same moment.
 class ResponseSource(Protocol):
     """The connection that delivers a response."""
 
+    def gather_body(self, hold: Callable[[int], None]) -> int:
+        """Begin to gather the body, see `HttpResponse.gather_body`."""
+
     def resume(self) -> None:
         """Continue reading: the reader has taken all buffered data."""
 
@@ -81,6 +84,7 @@ class HttpResponse:
     _left = sys.maxsize  # bytes of the body that may still be delivered
     _framing = 0  # received bytes of the framing, which are not part of the body
     _inflater: Inflater | None = None
+    _gathers = False  # the rest of the body is one piece
 
     def __init__(self, source: ResponseSource, loop: asyncio.AbstractEventLoop, pieces: list[bytes]) -> None:
         """Create a response. `pieces` is filled by the source until the response has ended, and emptied by the reader."""
@@ -104,6 +108,8 @@ class HttpResponse:
                     if self.ended:
                         raise StopAsyncIteration
                 await self.wait_for_change()
+                if self._gathers and not (self.ended or self.fault is not None):
+                    return b""
         except HttpClientError as fault:
             self.close()
             raise self.explain(fault) from fault
@@ -118,6 +124,20 @@ class HttpResponse:
         """
         self._bound, self._left = bound, bound.most
         check_announced_length(self.headers, bound)
+
+    def gather_body(self, hold: Callable[[int], None]) -> int:
+        """Deliver the rest of the body as one chunk, if its length is known and neither short nor too long.
+
+        It is received directly into that chunk. While it arrives, empty chunks show that it does. `hold` reserves its memory,
+        and may raise. Return the reserved bytes, 0 if the body is delivered as usual.
+        """
+        source = self._source
+        if source is None or self._inflater is not None:
+            return 0
+        held = source.gather_body(hold)
+        if held:
+            self._gathers, self.size, self.paused = True, 0, False
+        return held
 
     async def aclose(self) -> None:
         """Close as `close`, for code that expects an async generator."""

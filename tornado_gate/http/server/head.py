@@ -8,7 +8,7 @@ can disagree about the end of a request (RFC 9112 11.2). Differences from Tornad
     Content-Length: 5, 5; the same length twice        accepted     400
     Transfer-Encoding in HTTP/1.0                      accepted     400
     HTTP/1.2 to HTTP/1.9                               accepted     400
-    methods outside of IANA's registry; RTSP methods   the router   400
+    methods outside of IANA's registry; RTSP methods   the router   501, in `tornado_front` too
     targets other than /path, * and URLs               the router   400
     bytes above 0x7E in the target                     accepted     400
     a chunk size with more than 16 digits              accepted     400
@@ -34,7 +34,7 @@ from typing import NamedTuple
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from tornado.httputil import HTTPHeaders, HTTPInputError, RequestStartLine
 
-from tornado_gate.http.server.refusals import ExpectationFailed, HeadersTooLarge, Refused
+from tornado_gate.http.server.refusals import ExpectationFailed, HeadersTooLarge, Refused, UnknownMethod
 
 CHUNKED = -1
 MAX_FIELDS = 200
@@ -138,6 +138,7 @@ def parse(head: bytes) -> Head:
     except HttpParserUpgrade:
         pass  # CONNECT, or an upgrade, which the handler accepts or ignores
     except HttpParserError as error:
+        check_method(start_line.method)
         raise HTTPInputError(str(error.__context__ or error)) from None
     if headers.repeats:
         headers.join()
@@ -149,6 +150,23 @@ def parse(head: bytes) -> Head:
     connection = lowered.get("connection", "").lower()
     body = _get_body_length(start_line, lowered)
     return Head(start_line, headers, body, _is_keep_alive(start_line, lowered, connection))
+
+
+def check_method(method: str) -> None:
+    """Raise Refused, with 501, for a method that llhttp does not know (RFC 9110 9.1). Names that are not tokens do not raise."""
+    if _TOKEN.fullmatch(method) and not _is_known_method(method):
+        raise Refused(UnknownMethod(method))
+
+
+@lru_cache(maxsize=64)
+def _is_known_method(method: str) -> bool:
+    try:
+        HttpRequestParser(object()).feed_data(f"{method} / HTTP/1.1\r\n\r\n".encode())
+    except HttpParserUpgrade:
+        pass  # CONNECT
+    except HttpParserError:
+        return False
+    return True
 
 
 class HeaderFields(HTTPHeaders):

@@ -1,4 +1,4 @@
-"""Responses of the front itself, to requests and connections that the application does not get: 400, 408, 413, 417, 431, 503.
+"""Responses of the front itself, to what the application does not get: 400, 408, 413, 417, 431, 501, 503.
 
 `Refusals` is the interface that a front needs; `server.front_refusals` implements it with counts and logs.
 """
@@ -46,6 +46,17 @@ class ExpectationFailed(RequestError):
 
     status = 417
     code = "expectation_failed"
+
+
+class UnknownMethod(RequestError):
+    """An error: HTTP has no such method (RFC 9110 15.6.2). A method that exists, but not for a path, is MethodNotAllowed."""
+
+    status = 501
+    code = "unknown_method"
+
+    def __init__(self, method: str) -> None:
+        shown = method if len(method) <= 30 else method[:30] + "…"
+        super().__init__(f"HTTP has no method '{shown}'. GET /openapi.json lists the methods of all routes.")
 
 
 class Limit:

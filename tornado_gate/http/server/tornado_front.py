@@ -17,16 +17,17 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from tornado.http1connection import HTTP1ServerConnection
+from tornado.http1connection import HTTP1Connection, HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPConnection, HTTPHeaders, HTTPMessageDelegate, RequestStartLine, ResponseStartLine
 from tornado.iostream import IOStream
 from tornado.web import Application
 
 from tornado_gate.http.server.front import HEADER_BYTES, WAITING_SHARE
+from tornado_gate.http.server.head import check_method
 from tornado_gate.http.server.limits import ConnectionLimits
 from tornado_gate.http.server.pacing import LINGER_SECONDS, Times, has_unread_input
-from tornado_gate.http.server.refusals import Limit, Refusals, too_many_connections_error
+from tornado_gate.http.server.refusals import Limit, Refusals, Refused, too_many_connections_error
 
 if TYPE_CHECKING:
     import ssl
@@ -100,7 +101,7 @@ class TornadoServer(HTTPServer):
         if limit is not None:
             self._refusals.on_limit(limit, peer)
             if limit is not Limit.CONNECTIONS or not self._close_waiting():
-                self._refuse(stream)
+                self._refuse(stream, self._refusals.answer(too_many_connections_error(), {}, "", ""))
                 return
             self._limits.admit(stream, peer)
         loop = asyncio.get_running_loop()
@@ -112,7 +113,8 @@ class TornadoServer(HTTPServer):
         """Start a request as HTTPServer does. The connection waits for a request until the head has arrived."""
         stream = cast(HTTP1ServerConnection, server_conn).stream
         self._waiting[stream] = asyncio.get_running_loop().time()
-        return _HeadWatcher(super().start_request(server_conn, request_conn), partial(self._end_wait, stream))
+        inner = super().start_request(server_conn, request_conn)
+        return _HeadWatcher(inner, partial(self._accept_head, cast(HTTP1Connection, request_conn), stream))
 
     def on_close(self, server_conn: object) -> None:
         """Close as HTTPServer does. Tornado also calls it when a WebSocket has taken the connection."""
@@ -120,6 +122,23 @@ class TornadoServer(HTTPServer):
         self._end_wait(stream)
         self._limits.release(stream)
         super().on_close(server_conn)
+
+    def _accept_head(
+        self, connection: HTTP1Connection, stream: IOStream, start_line: RequestStartLine, headers: HTTPHeaders
+    ) -> bool:
+        """End the wait for a head. Return False for a method that HTTP does not have; then the connection ends with a 501."""
+        self._end_wait(stream)
+        try:
+            check_method(start_line.method)
+        except Refused as refused:
+            fields = {name.lower(): value for name, value in headers.items()}
+            path = start_line.path.partition("?")[0]
+            answer = self._refusals.answer(refused.error, fields, start_line.method, path)
+            connection.detach()
+            # Later: Tornado calls `on_close` first, which removes the connection from the counts.
+            asyncio.get_running_loop().call_soon(self._refuse, stream, answer)
+            return False
+        return True
 
     # Waiting connections
 
@@ -147,20 +166,20 @@ class TornadoServer(HTTPServer):
             has_closed = True
         return has_closed
 
-    def _refuse(self, stream: IOStream) -> None:
-        """Close a connection beyond the limits; with a 503, unless many such connections are already closing."""
+    def _refuse(self, stream: IOStream, answer: bytes) -> None:
+        """Close a connection; with `answer`, unless many such connections are already closing."""
         if not self._limits.may_linger(stream):
             stream.close()
             return
-        task = asyncio.create_task(self._send_refusal(stream))
+        task = asyncio.create_task(self._send_refusal(stream, answer))
         self._refused.add(task)
         task.add_done_callback(self._refused.discard)
 
-    async def _send_refusal(self, stream: IOStream) -> None:
-        """Send the 503 and read until the client has closed: an immediate close would reset the connection and lose the 503."""
+    async def _send_refusal(self, stream: IOStream, answer: bytes) -> None:
+        """Send `answer` and read until the client has closed: an immediate close would reset the connection and lose it."""
         try:
             async with asyncio.timeout(LINGER_SECONDS):
-                await stream.write(self._refusals.answer(too_many_connections_error(), {}, "", ""))
+                await stream.write(answer)
                 stream.socket.shutdown(socket.SHUT_WR)
                 for _ in range(LINGER_READS):
                     await stream.read_bytes(stream.read_chunk_size, partial=True)
@@ -172,16 +191,19 @@ class TornadoServer(HTTPServer):
 
 
 class _HeadWatcher(HTTPMessageDelegate):
-    """A delegate that passes a request to its handler, and notifies the server when the head has arrived."""
+    """A delegate that passes a request to its handler, unless the server refuses its head."""
 
-    def __init__(self, inner: HTTPMessageDelegate, on_head: Callable[[], None]) -> None:
+    def __init__(
+        self, inner: HTTPMessageDelegate, accept_head: Callable[[RequestStartLine, HTTPHeaders], bool]
+    ) -> None:
         self._inner = inner
-        self._on_head = on_head
+        self._accept_head = accept_head
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> Awaitable[None] | None:
-        self._on_head()
+        if not self._accept_head(cast(RequestStartLine, start_line), headers):
+            return None
         return self._inner.headers_received(start_line, headers)
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import Literal
 
 from tornado_gate.server.admin.routing import AdminRequest, AdminRoute, Page
 from tornado_gate.server.admin.scope import ADMINISTRATION
 from tornado_gate.types.value import Value
-
-REFUSED_SECONDS = 300.0
-"""A budget counts as used up if it has refused a request within this time."""
 
 
 class PresentAlert(Value, frozen=True, kw_only=True):
@@ -27,14 +22,12 @@ async def list_alerts(request: AdminRequest) -> Page[PresentAlert]:
     from tornado_gate.alerts import present  # conf may have no alerts
 
     gate, rejected = request.services.gate, request.services.configuration.rejected
-    alerts = present.find_process_alerts(gate, rejected.faults if rejected else ())
-    alerts += await asyncio.to_thread(present.find_machine_alerts, gate)
-    alerts += await request.run(present.find_account_alerts, gate, time.time() - REFUSED_SECONDS)
+    alerts = await present.list_present(gate, rejected.faults if rejected else (), request.run)
     rows = tuple(
         PresentAlert(kind=alert.kind, severity=alert.severity, title=alert.title, message=alert.message)
-        for alert in {alert.cause: alert for alert in alerts}.values()
+        for alert in alerts
     )
-    return Page(data=tuple(sorted(rows, key=lambda row: row.severity)), total=len(rows))
+    return Page(data=rows, total=len(rows))
 
 
 ROUTES = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,11 +23,10 @@ from tornado_gate.server.configuration_changes import (
     AppliedChange,
     change_configuration,
     forget_keys,
-    require_keys_again,
     store_secrets,
 )
 from tornado_gate.server.plugin_settings import store_setting_secrets
-from tornado_gate.server.process.conf_change import Review, find_obstacle
+from tornado_gate.server.process.conf_change import find_obstacle
 from tornado_gate.types.value import Value
 
 _TAG = "admin: models and providers"
@@ -96,38 +95,25 @@ async def create_provider(request: AdminRequest) -> ChangedEntry:
 
 async def change_provider(request: AdminRequest) -> ChangedEntry:
     _, members, version = _split_body(request.body)
-    snapshot = request.services.gate.snapshot
-    await request.run(require_keys_again, snapshot, snapshot.config, request.id, members)
-
-    def approve(review: Review) -> None:
-        require_keys_again(snapshot, snapshot.config, request.id, members, after=review.snapshot)
-
-    name = request.id
-    return await _write_with_key(request, "provider.change", name, members, version, _change_provider, approve)
+    return await _write_with_key(request, "provider.change", request.id, members, version, _change_provider)
 
 
-def _add_provider(name: str, entry: Mapping[str, Any]) -> Step:
-    return EntryAddition(section="providers", name=name, entry=entry)
+def _add_provider(name: str, entry: Mapping[str, Any], references: list[str]) -> Step:
+    return EntryAddition(section="providers", name=name, entry=entry, new_secrets=frozenset(references))
 
 
-def _change_provider(name: str, members: Mapping[str, Any]) -> Step:
-    return EntryChange(section="providers", name=name, members=members)
+def _change_provider(name: str, members: Mapping[str, Any], references: list[str]) -> Step:
+    return EntryChange(section="providers", name=name, members=members, new_secrets=frozenset(references))
 
 
 async def _write_with_key(
-    request: AdminRequest,
-    action: str,
-    name: str,
-    members: dict[str, Any],
-    version: str | None,
-    make_step: Any,
-    approve: Callable[[Review], None] | None = None,
+    request: AdminRequest, action: str, name: str, members: dict[str, Any], version: str | None, make_step: Any
 ) -> ChangedEntry:
     """Make a change of a provider entry. Its secrets go to the store first, and are deleted if the change is refused."""
     config = request.services.gate.snapshot.config
     members, references = await request.run(store_secrets, config, name, members)
     try:
-        return await _write(request, action, name, [make_step(name, members)], version, approve)
+        return await _write(request, action, name, [make_step(name, members, references)], version)
     except GateError:
         await request.run(forget_keys, config, references)
         raise
@@ -155,7 +141,7 @@ async def change_plugin(request: AdminRequest) -> ChangedEntry:
         raise NotFound("No plugin of this name is installed. GET /admin/v1/plugins lists them.", code="unknown_plugin")
     members, references = await request.run(store_setting_secrets, config, request.id, members)
     try:
-        step = PluginChange(plugin=request.id, members=members, on=on)
+        step = PluginChange(plugin=request.id, members=members, on=on, new_secrets=frozenset(references))
         return await _write(request, "plugin.change", request.id, [step], version)
     except GateError:
         await request.run(forget_keys, config, references)
@@ -164,14 +150,14 @@ async def change_plugin(request: AdminRequest) -> ChangedEntry:
 
 async def create_model(request: AdminRequest) -> ChangedEntry:
     name, entry, version = _split_body(request.body)
-    step = EntryAddition(section="models", name=name, entry=entry)
+    step = EntryAddition(section="models", name=name, entry=entry, new_secrets=frozenset())
     return await _write(request, "model.create", name, [step], version)
 
 
 async def change_model(request: AdminRequest) -> ChangedEntry:
     _, members, version = _split_body(request.body)
     name = _get_model_name(request)
-    step = EntryChange(section="models", name=name, members=members)
+    step = EntryChange(section="models", name=name, members=members, new_secrets=frozenset())
     return await _write(request, "model.change", name, [step], version)
 
 
@@ -185,16 +171,9 @@ async def _remove(request: AdminRequest, action: str, section: Section, name: st
     return Deleted(id=name)
 
 
-async def _write(
-    request: AdminRequest,
-    action: str,
-    name: str,
-    steps: list[Step],
-    version: str | None,
-    approve: Callable[[Review], None] | None = None,
-) -> ChangedEntry:
+async def _write(request: AdminRequest, action: str, name: str, steps: list[Step], version: str | None) -> ChangedEntry:
     done: AppliedChange = await change_configuration(
-        request.services, request.actor, action, name, steps, version=version, approve=approve
+        request.services, request.actor, action, name, steps, version=version
     )
     return ChangedEntry(
         name=name, version=done.version, applied=done.applied, diff=done.diff, notes=(*done.rejected, *done.notes)

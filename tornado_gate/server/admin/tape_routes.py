@@ -26,7 +26,9 @@ async def get_tape(request: AdminRequest) -> TextAnswer:
     data = await asyncio.to_thread(store.read, request.id)
     if data is None:
         raise _make_unknown_error()  # deleted in the meantime
-    return TextAnswer(text=data.decode(), media_type="application/jsonl", file_name=f"{request.id}.jsonl")
+    return TextAnswer(
+        text=data.decode("utf-8", "replace"), media_type="application/jsonl", file_name=f"{request.id}.jsonl"
+    )
 
 
 async def delete_tape(request: AdminRequest) -> Deleted:

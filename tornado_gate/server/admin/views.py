@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from tornado_gate.config.model import FIRST_PARTY_FORMATS, Config, ModelEntry, ModelTarget
+from tornado_gate.config.secret_moves import read_origin
 from tornado_gate.hookspecs import Capabilities
 from tornado_gate.pipeline.conf_secrets import collect_secrets
 from tornado_gate.pipeline.snapshot import Snapshot
 from tornado_gate.plugins import failure_log
 from tornado_gate.plugins.host import Plugin, make_absent_plugin
 from tornado_gate.server.admin.target_views import CircuitView, KeyView, ModelState, State, TargetView, judge_state
-from tornado_gate.server.configuration_changes import read_origin
 from tornado_gate.server.services import Services
 from tornado_gate.targets.circuits import EVERYBODY, Circuit
 from tornado_gate.targets.configured_provider import ConfiguredProvider

@@ -8,6 +8,7 @@ from tornado_gate.accounts import audit
 from tornado_gate.config.alerting import EVENTS, SinkConfig
 from tornado_gate.errors import NotFound
 from tornado_gate.server.console.admin_base import AdminHandler
+from tornado_gate.server.console.attention import MAX_ITEMS, list_gateway_items
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
 from tornado_gate.types.value import Value
@@ -44,9 +45,12 @@ class AlertsPage(AdminHandler):
         from tornado_gate.alerts.store import AlertStore  # the pages are imported even if there are no alerts
 
         sinks = self.snapshot.config.alerts.sinks
+        items = await list_gateway_items(self.gate, self.run_database)
         self.render_page(
             "alerts.html",
             title=translate("Alerts"),
+            items=items[:MAX_ITEMS],
+            more_items=max(0, len(items) - MAX_ITEMS),
             sinks=[describe_sink(sink) for sink in sinks.values()],
             alerts=await self.run_database(AlertStore(self.services.database).list_recent, ROWS),
             kind_names=dict(translate_labels(KIND_NAMES.items())),

@@ -58,6 +58,8 @@ ACTIONS: Final[Mapping[str, str]] = {
 DIFF: Final = "diff"
 """The member of a detail that has the change of the configuration; the page shows its lines."""
 _TIMES: Final = frozenset({"expires", "until", "valid_until"})
+_RENAMED: Final[Mapping[str, str]] = {"bound": "limit"}
+"""Members that pages call otherwise."""
 _ALL_IF_EMPTY: Final = frozenset({"models", "operations", "addresses"})
 KINDS: Final = tuple(dict.fromkeys(action.partition(".")[0] for action in ACTIONS))
 """The kinds of objects that events concern, for the filter of the list."""
@@ -71,7 +73,9 @@ def describe_action(action: str) -> str:
 def describe_detail(detail: Mapping[str, Any]) -> str:
     """Return the detail of an event without the change of a file: ``role: member, before: administrator``."""
     return ", ".join(
-        f"{name_word(name)}: {_describe_member(name, value)}" for name, value in detail.items() if name != DIFF
+        f"{name_word(_RENAMED.get(name, name))}: {_describe_member(name, value)}"
+        for name, value in detail.items()
+        if name != DIFF
     )
 
 

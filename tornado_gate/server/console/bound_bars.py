@@ -30,21 +30,43 @@ LINKS: Final = {"key": "/console/keys/", "user": "/console/users/", "team": "/co
 
 
 class Bar(Value, frozen=True, kw_only=True):
-    """One bound. `part` is its used share, at most 1; `used` and `limit` are in words. `link` leads to its subject."""
+    """One bound, and what is used of it: `amount` in nano-dollars, tokens or requests. `link` leads to its subject."""
 
-    kind: str
-    subject: str
-    title: str
-    label: str
-    part: float
-    used: str
-    limit: str
-    is_budget: bool
+    bound: Bound
+    amount: int
     link: str
+
+    @property
+    def title(self) -> str:
+        return self.bound.title or self.bound.subject
+
+    @property
+    def label(self) -> str:
+        return translate(LABELS[self.bound.name])
+
+    @property
+    def part(self) -> float:
+        """Return the used share, at most 1."""
+        return round(min(1.0, self.amount / self.bound.limit), 4) if self.bound.limit > 0 else 1.0
+
+    @property
+    def used(self) -> str:
+        return self._format(self.amount)
+
+    @property
+    def limit(self) -> str:
+        return self._format(self.bound.limit)
+
+    @property
+    def is_budget(self) -> bool:
+        return self.bound.family == PERIODS
 
     @property
     def is_nearly_used(self) -> bool:
         return self.part >= NEARLY_USED
+
+    def _format(self, amount: int) -> str:
+        return format_usd(amount / NANO) if self.bound.name.startswith("usd") else f"{amount:,}"
 
 
 def list_subject_bounds(gate: Gate, subject: StoredKey | User | Team) -> tuple[Bound, ...]:
@@ -82,7 +104,10 @@ async def read_bars(gate: Gate, database: Database, subjects: Iterable[StoredKey
     used = await database.run(_read_budgets, database, budgets) if budgets else {}
     levels = await gate.admission.limiter.read(limits) if limits else ()
     used |= {(level.bound.kind, level.bound.subject, level.bound.name): level.used for level in levels}
-    return [make_bar(bound, used.get((bound.kind, bound.subject, bound.name), 0), link) for bound, link in bounds]
+    return [
+        Bar(bound=bound, amount=used.get((bound.kind, bound.subject, bound.name), 0), link=link)
+        for bound, link in bounds
+    ]
 
 
 def _read_budgets(database: Database, bounds: Sequence[Bound]) -> dict[tuple[str, str, str], int]:
@@ -95,19 +120,3 @@ def _read_budgets(database: Database, bounds: Sequence[Bound]) -> dict[tuple[str
         for bound in own:
             amounts[kind, bound.subject, bound.name] = used.get(bound.subject, Used()).get_amount(bound.name)
     return amounts
-
-
-def make_bar(bound: Bound, used: int, link: str) -> Bar:
-    """Return a bound as a bar. `used` is in the bound's own unit: nano-dollars, tokens or requests."""
-    is_money = bound.name.startswith("usd")
-    return Bar(
-        kind=bound.kind,
-        subject=bound.subject,
-        title=bound.title or bound.subject,
-        label=translate(LABELS[bound.name]),
-        part=round(min(1.0, used / bound.limit), 4) if bound.limit > 0 else 1.0,
-        used=format_usd(used / NANO) if is_money else f"{used:,}",
-        limit=format_usd(bound.limit / NANO) if is_money else f"{bound.limit:,}",
-        is_budget=bound.family == PERIODS,
-        link=link,
-    )

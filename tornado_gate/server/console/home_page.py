@@ -6,15 +6,10 @@ import time
 from functools import partial
 from typing import Any
 
+from tornado_gate.accounts.key_rules import list_managed_teams
 from tornado_gate.accounts.keys import KeyStore, StoredKey
 from tornado_gate.server.admin.views import ModelView, describe_models
-from tornado_gate.server.console.attention import (
-    Item,
-    list_expiring_keys,
-    list_gateway_items,
-    list_used_budgets,
-    read_used_budgets,
-)
+from tornado_gate.server.console.attention import MAX_ITEMS, Item, list_gateway_items, list_own_items
 from tornado_gate.server.console.base import ConsoleHandler
 from tornado_gate.server.console.bound_bars import Bar, read_bars
 from tornado_gate.server.console.languages.catalogues import translate
@@ -67,7 +62,8 @@ class HomePage(ConsoleHandler):
             nodes=await self._list_nodes(),
             steps=steps,
             figures=await self._read_figures(),
-            items=items,
+            items=items[:MAX_ITEMS],
+            more_items=max(0, len(items) - MAX_ITEMS),
             bars=sorted(bars, key=lambda bar: -bar.part)[:MAX_BARS],
             bars_are_named=True,
             is_new=not all(step.is_done for step in steps),
@@ -94,19 +90,17 @@ class HomePage(ConsoleHandler):
 
     async def _find_state(self) -> tuple[list[Item], list[Bar]]:
         """Return what needs attention, and the bars of the visitor's own budgets and limits."""
-        keys = await self._list_keys(user=self.user.id)
-        teams = [membership.team for membership in await self.get_memberships()]
+        keys = await self._list_keys()
+        memberships = await self.get_memberships()
+        teams = [membership.team for membership in memberships]
         bars: list[Bar] = await read_bars(self.gate, self.services.database, [self.user, *teams, *keys])
-        items, concerned = [], bars
         if self._is_for_all:
-            items = await list_gateway_items(self.services)
-            keys = await self._list_keys()
-            concerned = await read_used_budgets(self.gate)
-        return [*items, *list_used_budgets(concerned), *list_expiring_keys(keys, time.time())], bars
+            return await list_gateway_items(self.gate, self.run_database), bars
+        return list_own_items(bars, keys, list_managed_teams(memberships)), bars
 
-    async def _list_keys(self, **whose: str) -> list[StoredKey]:
+    async def _list_keys(self) -> list[StoredKey]:
         store = KeyStore(self.services.database)
-        keys, _ = await self.run_database(store.list_page, state="active", limit=MAX_KEYS, **whose)
+        keys, _ = await self.run_database(store.list_page, user=self.user.id, state="active", limit=MAX_KEYS)
         return list(keys)
 
     def _choose_model(self, models: list[ModelView], chat_models: list[str]) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from tornado_gate.accounts.errors import AccountError, check_all
-from tornado_gate.accounts.key_checks import check_fields
+from tornado_gate.accounts.key_checks import check_budget, check_fields, check_limits
 from tornado_gate.accounts.keys import StoredKey
 from tornado_gate.codec.durations import parse_moment
 from tornado_gate.server.console.languages.catalogues import mark, translate
@@ -107,7 +107,8 @@ def _parse_integer(values: Mapping[str, str], name: str) -> int | None:
         return None
     if not _INTEGER.fullmatch(text):
         raise AccountError(translate("Enter a whole number, or nothing for no limit."), field=name)
-    return int(text)
+    check = check_limits if name in LIMITS else check_budget
+    return int(check({name: int(text)})[name])
 
 
 def _parse_amount(values: Mapping[str, str], name: str) -> float | None:
@@ -115,6 +116,7 @@ def _parse_amount(values: Mapping[str, str], name: str) -> float | None:
     if not text:
         return None
     try:
-        return float(text)
+        amount = float(text)
     except ValueError:
         raise AccountError(translate("Enter an amount in US dollars, such as 12.50, or nothing."), field=name) from None
+    return check_budget({name: amount})[name]

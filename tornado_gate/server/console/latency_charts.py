@@ -20,10 +20,14 @@ class TimesRow(Value, frozen=True, kw_only=True):
     total: tuple[str, str]
 
 
-def draw_times(times: Sequence[ModelTimes], view: UsageView, models: Sequence[str]) -> list[usage_chart.Chart]:
-    """Return the two charts of the most used models, or none without requests. `models` are the names in conf."""
+def draw_times(
+    times: Sequence[ModelTimes], view: UsageView, models: Sequence[str], known: Mapping[str, str]
+) -> list[usage_chart.Chart]:
+    """Return the two charts of the most used models, or none without requests. `models` are the names in conf, `known` the
+    colours of models on the page.
+    """
     shown = times[: usage_chart.MOST_SERIES]
-    colours = usage_chart.choose_colours([each.model for each in shown], models)
+    colours = usage_chart.choose_colours([each.model for each in shown], models, known)
     parts = (
         ("first-token", translate("Time to the first token"), [(each.model, each.first) for each in shown]),
         ("total-time", translate("Time in all"), [(each.model, each.total) for each in shown]),
@@ -49,7 +53,7 @@ def _draw(
         )
         for model, values in series
     ]
-    summary = translate("The median of each model, and dashed the time below which 95 % of the requests are.")
+    summary = translate("The median of each model, and dashed the time below which 95% of the requests are.")
     return usage_chart.draw_curves(
         name, pairs, start=view.start, bar_seconds=view.bar_seconds, title=title, summary=summary
     )

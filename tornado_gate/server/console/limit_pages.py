@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from tornado_gate.accounts.accounts import Accounts
-from tornado_gate.accounts.errors import AccountError
+from tornado_gate.accounts.errors import AccountError, check_all
 from tornado_gate.accounts.keys import KeyStore, StoredKey
 from tornado_gate.accounts.limit_overrides import BOUNDS, SUBJECT_KINDS, Override
 from tornado_gate.accounts.names import MOST_CHOICES, find_names
@@ -25,7 +26,8 @@ from tornado_gate.server.services import Services
 PAGE = "/console/limits"
 MAX_BARS = 50
 """The number of temporary limits whose subjects have bars."""
-FIELDS = ("kind", "subject", "bound", "value", "factor", "until")
+_NUMBERS = ("value", "factor")
+FIELDS = ("kind", "subject", "bound", *_NUMBERS, "until")
 
 
 class LimitsPage(AdminHandler):
@@ -96,15 +98,17 @@ def find_bound_subjects(services: Services, overrides: Sequence[Override]) -> li
 
 
 def create_override(accounts: Accounts, fields: dict[str, Any], actor: Actor) -> Override:
-    """Create an override. Synchronous. Raises AccountError with the field."""
+    """Create an override. Synchronous. Raises AccountError with every faulty field."""
+    checks: dict[str, Callable[[], Any]] = {name: partial(_parse_number, fields[name], name) for name in _NUMBERS}
+    parsed = check_all({**checks, "until": partial(_parse_end, fields["until"])})
+    return accounts.limit_overrides.create(fields["kind"], fields["subject"].strip(), fields["bound"], actor, **parsed)
+
+
+def _parse_end(text: str) -> float:
     try:
-        until = parse_moment(fields["until"])
+        return parse_moment(text)
     except ValueError as error:
         raise AccountError(translate("The end {error}.").format(error=error), field="until") from None
-    numbers = {name: _parse_number(fields[name], name) for name in ("value", "factor")}
-    return accounts.limit_overrides.create(
-        fields["kind"], fields["subject"].strip(), fields["bound"], actor, **numbers, until=until
-    )
 
 
 def _parse_number(text: str, field: str) -> float | None:

@@ -129,7 +129,8 @@ class AddModelPage(ModelFormPage):
             self.show(form, rows, status=400)
             return
         entry = {member: value for member, value in members.items() if value is not None}
-        await self.handle("model.create", name, form, rows, [EntryAddition(section="models", name=name, entry=entry)])
+        step = EntryAddition(section="models", name=name, entry=entry, new_secrets=frozenset())
+        await self.handle("model.create", name, form, rows, [step])
 
 
 class ModelPage(ModelFormPage):
@@ -149,8 +150,8 @@ class ModelPage(ModelFormPage):
             self.show(form, rows, status=400)
             return
         changes = find_changes(entry.members, members)
-        steps: list[Step] = [EntryChange(section="models", name=name, members=changes)] if changes else []
-        await self.handle("model.change", name, form, rows, steps)
+        step = EntryChange(section="models", name=name, members=changes, new_secrets=frozenset())
+        await self.handle("model.change", name, form, rows, [step] if changes else [])
 
     async def _find_entry(self, quoted: str) -> tuple[str, WrittenEntry]:
         """Return the name and the entry of a model. Raises NotFound."""

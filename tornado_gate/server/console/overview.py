@@ -17,7 +17,7 @@ from tornado_gate.types.value import Value
 
 
 class Figure(Value, frozen=True, kw_only=True):
-    """A figure in words, and its change since yesterday: ``+12 %``, "" if there is nothing to compare with."""
+    """A figure in words, and its change since yesterday: ``+12%``, "" if there is nothing to compare with."""
 
     label: str
     value: str
@@ -84,6 +84,12 @@ def _compare(name: str, label: str, today: _Day, yesterday: _Day) -> Figure:
         label=label,
         value="–" if now is None else format_value(now),
         before="–" if before is None else format_value(before),
-        change=f"{now / before - 1:+.0%}" if now is not None and before else "",
+        change=format_change(now / before - 1) if now is not None and before else "",
         link=link,
     )
+
+
+def format_change(part: float) -> str:
+    """Return ``+12%``, ``−3%``, or ``±0%`` for a change that rounds to nothing."""
+    percent = round(part * 100)
+    return f"{percent:+,}%".replace("-", "−") if percent else "±0%"

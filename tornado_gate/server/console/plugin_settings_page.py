@@ -64,7 +64,7 @@ class PluginSettingsPage(AdminHandler):
             raise Unavailable(translate("The configuration file cannot be read. Run 'tornado-gate check'.")) from error
 
     async def _review(self, name: str, members: dict[str, Any]) -> Review:
-        step = PluginChange(plugin=name, members=members)
+        step = PluginChange(plugin=name, members=members, new_secrets=frozenset())
         review: Review = await run_check(review_change, self.snapshot.config, [step])
         return review
 
@@ -77,7 +77,7 @@ class PluginSettingsPage(AdminHandler):
                 self.make_actor(),
                 "plugin.change",
                 name,
-                [PluginChange(plugin=name, members=members)],
+                [PluginChange(plugin=name, members=members, new_secrets=frozenset(references))],
                 version=form.values["version"],
             )
         except GateError:

@@ -51,8 +51,15 @@ class Draft(Value, frozen=True, kw_only=True):
     def make_provider_steps(self) -> list[Step]:
         """Return the change of the entry; [] without one."""
         if self.is_new:
-            return [EntryAddition(section="providers", name=self.name, entry=self.entry)]
-        return [EntryChange(section="providers", name=self.name, members=self.entry)] if self.entry else []
+            return [EntryAddition(section="providers", name=self.name, entry=self.entry, new_secrets=self.new_secrets)]
+        change = EntryChange(section="providers", name=self.name, members=self.entry, new_secrets=self.new_secrets)
+        return [change] if self.entry else []
+
+    @property
+    def new_secrets(self) -> frozenset[str]:
+        """Return the reference to the key that the form has stored."""
+        key = self.entry.get("api_key")
+        return frozenset((key,) if key else ())
 
     def make_steps(self, taken: Iterable[str]) -> list[Step]:
         """Return the steps of the whole change. A model whose name is among `taken` gets the provider's name before its own."""
@@ -64,7 +71,9 @@ class Draft(Value, frozen=True, kw_only=True):
             entry = (
                 {"provider": self.name} if is_new or model == ALL_MODELS else {"provider": self.name, "model": model}
             )
-            steps.append(EntryAddition(section="models", name=name, entry=entry, may_exist=True))
+            steps.append(
+                EntryAddition(section="models", name=name, entry=entry, may_exist=True, new_secrets=frozenset())
+            )
         return steps
 
 
@@ -84,34 +93,36 @@ def make_entry(config: Config, offer: OfferedVendor, base_url: str, reference: s
 
 def check_fields(form: Form, offer: OfferedVendor | None, *, has_key: bool, config: Config) -> None:
     """Note what is missing, beside the fields."""
+    name = form.values["name"]
     if offer is None:
         form.errors["vendor"] = translate("Choose a vendor.")
-        return
-    name = form.values["name"]
-    if not name:
+    if offer is not None and not name:
         form.errors["name"] = translate("Give the provider a name.")
     elif name in config.providers:
         form.errors["name"] = translate("conf has a provider entry '{name}' already. Choose another name.").format(
             name=name
         )
-    elif not PROVIDER_NAME.fullmatch(name):
+    elif name and not PROVIDER_NAME.fullmatch(name):
         form.errors["name"] = translate("A name has {rule}.").format(rule=PROVIDER_NAME_RULE)
-    if offer.vendor.needs_key and not form.values["base_url"] and not offer.vendor.base_url:
+    if offer is None or not offer.vendor.needs_key:
+        return
+    if not form.values["base_url"] and not offer.vendor.base_url:
         form.errors["base_url"] = translate("This vendor has a separate address for each customer. Copy yours.")
-    if offer.vendor.needs_key and not has_key:
+    if not has_key:
         form.errors["api_key"] = translate("Paste the key of your account at the vendor.")
 
 
 def find_draft_secret(config: Config, name: str) -> str:
     """Return the reference to a key that an earlier step of the form has stored; "" if it is not there. Synchronous.
 
-    Only secrets that no conf names are accepted: the form must not give the key of another entry to a new address.
+    Only secrets that no conf has ever named are accepted: the form must not give the key of another entry, or an earlier key,
+    to a new address.
     """
     try:
         stored = open_secret_store(config).list_secrets() if name else []
     except SecretError:
         stored = []
-    is_draft = any(secret.name == name and secret.retired is not None for secret in stored)
+    is_draft = any(secret.name == name and secret.retired == secret.changed for secret in stored)
     return f"${{secret:{name}}}" if is_draft else ""
 
 

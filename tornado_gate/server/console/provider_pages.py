@@ -21,7 +21,6 @@ from tornado_gate.pipeline.vendors import OfferedVendor, list_vendors
 from tornado_gate.server.configuration_changes import (
     AppliedChange,
     change_configuration,
-    require_keys_again,
     run_check,
     store_key,
 )
@@ -68,19 +67,12 @@ class ProviderFormPage(AdminHandler):
 
     async def _handle(self, form: Form, draft: Draft) -> None:
         try:
-            self._require_keys_again(draft)
             if self.get_field("action") == "save":
                 await self._save(form, draft)
             else:
                 await self._test(form, draft)
         except RequestError as error:
             await self._show_refusal(form, draft, error)
-
-    def _require_keys_again(self, draft: Draft) -> None:
-        """Raise RequestError for an entry that moves to another host without its keys. The form lists entries that are on."""
-        config = self.snapshot.config
-        if draft.name in config.providers:
-            require_keys_again(self.snapshot, config, draft.name, draft.entry, may_refer=True)
 
     async def _test(self, form: Form, draft: Draft) -> None:
         is_test = self.get_field("action") == "test"

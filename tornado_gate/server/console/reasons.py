@@ -75,6 +75,7 @@ REASONS: Final[Mapping[str, Reason]] = {
     "method_not_allowed": Reason(
         "The path exists, but not with this HTTP method.", "Use the method that the header Allow of the response names."
     ),
+    "unknown_method": Reason("The request has a method that HTTP does not have.", "Correct the method in the client."),
     "unsupported_media_type": Reason(
         "The body has a content type that the route does not take, or is compressed.",
         "Send JSON, or a form where the route takes one.",

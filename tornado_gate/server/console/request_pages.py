@@ -289,19 +289,29 @@ _SHOWN_ELSEWHERE = frozenset(
         *("error_message", "error_detail"),
     )
 )
+_ALWAYS_SHOWN = frozenset(("input_tokens", "output_tokens", "first_byte_ms", "tags", "end_user"))
 
 
 def list_columns(row: RequestRow) -> dict[str, list[tuple[str, str]]]:
-    """Return the columns of a row with their values as texts, in groups. Columns of later versions are in the last group."""
+    """Return the columns of a row with their values as texts, in groups. Columns of later versions are in the last group.
+
+    Counts that the request does not have are left out, except of input and output tokens.
+    """
     values = msgspec.structs.asdict(row)
     grouped = {name for names in _GROUPS.values() for name in names}
     rest = [name for name in values if name not in grouped and name not in _SHOWN_ELSEWHERE]
     groups = {
-        title: [(_describe_column(name), format_value(name, values[name])) for name in names if name in values]
+        title: [
+            (_describe_column(name), format_value(name, values[name])) for name in names if _has_column(values, name)
+        ]
         for title, names in {**_GROUPS, mark("Other"): tuple(rest)}.items()
     }
     groups["Caller"] += [(translate(name, "word"), str(value)) for name, value in row.attribution.items()]
     return {translate(title): columns for title, columns in groups.items() if columns}
+
+
+def _has_column(values: Mapping[str, Any], name: str) -> bool:
+    return values.get(name) is not None or (name in values and name in _ALWAYS_SHOWN)
 
 
 def _describe_column(name: str) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from tornado_gate.accounts.errors import check_all
 from tornado_gate.accounts.people import Member, Membership, Team
+from tornado_gate.accounts.texts import check_name
 from tornado_gate.errors import NotAllowed, NotFound
 from tornado_gate.server.console.admin_base import AdminHandler
 from tornado_gate.server.console.bound_bars import read_bars
@@ -15,6 +18,7 @@ from tornado_gate.server.console.forms import Form
 from tornado_gate.server.console.key_form import AMOUNTS, FIELDS, LIMITS, TOKEN_BUDGETS, parse_form
 from tornado_gate.server.console.languages.catalogues import mark, translate, translate_labels
 from tornado_gate.server.console.user_pages import ROLES
+from tornado_gate.server.console.vocabulary import name_word
 
 TEAMS = "/console/teams"
 _CHOICES = {None: "", True: "yes", False: "no"}
@@ -93,8 +97,7 @@ def describe_shown(team: Team) -> str:
 def list_bounds(team: Team) -> list[str]:
     """Return budget and limits in words."""
     bounds = {**team.limits, **team.budget}
-    names = {name: name.replace("_", " ").replace("usd", "US dollars") for name in bounds}
-    return [f"{value:,.15g} {names[name]}" for name, value in bounds.items()]
+    return [f"{value:,.15g} {name_word(name)}" for name, value in bounds.items()]
 
 
 def fill_team_form(team: Team) -> dict[str, str]:
@@ -106,7 +109,8 @@ def fill_team_form(team: Team) -> dict[str, str]:
 
 
 def parse_team_form(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the changes of a team that a form requests. Raises AccountError."""
-    parsed = parse_form({**dict.fromkeys(FIELDS, ""), **values})
+    """Return the changes of a team that a form requests. Raises AccountError with every faulty field."""
+    bounds = partial(parse_form, {**dict.fromkeys(FIELDS, ""), **values})
+    parsed = check_all({"name": partial(check_name, values["name"]), "bounds": bounds})["bounds"]
     chosen = next((choice for choice, text in _CHOICES.items() if text == values.get("personal_keys", "")), None)
     return {name: parsed[name] for name in ("name", "budget", "limits", "models")} | {"personal_keys": chosen}

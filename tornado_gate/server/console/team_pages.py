@@ -77,15 +77,16 @@ class OrganisationPage(TeamHandler):
         self.check_administrator()
         form, accounts = self.read_form("name"), self.services.accounts
         if self.get_field("do") == "delete":
-            done, text = await self.change(form, accounts.organisations.delete, identity, self.make_actor()), "deleted"
+            done = await self.change(form, accounts.organisations.delete, identity, self.make_actor())
+            text = translate("The organisation is deleted.")
         else:
             name = form.values["name"]
             done = await self.change(form, accounts.organisations.rename, identity, name, self.make_actor())
-            text = "renamed"
+            text = translate("The organisation is renamed.")
         if done is None:
             await self._show_organisation(identity, form, 409)
             return
-        self.flash(translate("The organisation is {text}.").format(text=text))
+        self.flash(text)
         self.redirect(TEAMS, status=303)
 
     async def _show_organisation(self, identity: str, form: Form, status: int = 200) -> None:
@@ -169,12 +170,15 @@ class MembersPage(TeamHandler):
         if await self.change(form, accounts.members.set_role, team.id, user.id, role, self.make_actor()) is None:
             await self.show_team(team, form, status=400)
             return
-        self.flash(
-            translate("{email} is {a} {role} of the team.").format(
-                email=user.email, a="an" if role == "administrator" else "a", role=role
-            )
-        )
+        self.flash(describe_role(user.email, role))
         self.redirect(f"{TEAMS}/{team.id}", status=303)
+
+
+def describe_role(email: str, role: str) -> str:
+    """Return the role that somebody has now, as a sentence."""
+    if role == "administrator":
+        return translate("{email} is an administrator of the team.").format(email=email)
+    return translate("{email} is a member of the team.").format(email=email)
 
 
 class MemberPage(TeamHandler):
@@ -193,7 +197,7 @@ class MemberPage(TeamHandler):
         if await self.change(form, accounts.members.set_role, team.id, user, role, self.make_actor()) is None:
             await self.show_team(team, form, status=400)
             return
-        self.flash(translate("{email} is now a {role} of the team.").format(email=member.user.email, role=role))
+        self.flash(describe_role(member.user.email, role))
         self.redirect(f"{TEAMS}/{team.id}", status=303)
 
     async def find_member(self, team: Team, user: str) -> Member:

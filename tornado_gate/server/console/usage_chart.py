@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -58,13 +58,17 @@ class Mark(Value, frozen=True):
 
 
 class Chart(Value, frozen=True, kw_only=True):
-    """A drawing of `width` and `height`. `name` makes the ids of its parts unique on the page."""
+    """A drawing of `width` and `height`. `name` makes the ids of its parts unique on the page.
+
+    `day` is the UTC day of the first bar if bars are hours, which `console.js` then shows in the browser's zone; else "".
+    """
 
     name: str = "chart"
     width: int = WIDTH
     height: int = HEIGHT
     title: str
     summary: str
+    day: str = ""
     segments: tuple[Segment, ...] = ()
     curves: tuple[Curve, ...] = ()
     lines: tuple[Mark, ...]
@@ -88,14 +92,18 @@ class _Scale(Value, frozen=True):
         return tuple(Mark(self.find_y(value), self.format_value(value)) for value in values)
 
 
-def choose_colours(names: Sequence[str], order: Sequence[str] = ()) -> dict[str, str]:
+def choose_colours(
+    names: Sequence[str], order: Sequence[str] = (), known: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Return a colour for each name, which depends on the name and not on its rank: equal names look equal in all charts.
 
-    Names in `order` have the colours in turn. Two names of one chart share a colour only if there are too many.
+    Names in `order` have the colours in turn. Two names of one chart share a colour only if there are too many. `known` are
+    the colours of another chart of the page, which stay.
     """
     places = {name: place for place, name in enumerate(order)}
-    chosen: dict[str, str] = {}
-    for name in sorted(names, key=lambda name: (places.get(name, len(places)), name)):
+    chosen = {name: known[name] for name in names if name in known} if known else {}
+    rest = (name for name in names if name not in chosen)
+    for name in sorted(rest, key=lambda name: (places.get(name, len(places)), name)):
         start = places.get(name, zlib.crc32(name.encode("utf-8", "replace")))
         turn = [COLOURS[(start + step) % MOST_SERIES] for step in range(MOST_SERIES)]
         chosen[name] = next((colour for colour in turn if colour not in chosen.values()), turn[0])
@@ -128,6 +136,7 @@ def draw_chart(
     return Chart(
         title=title,
         summary=summary,
+        day=find_day(start, bar_seconds),
         segments=tuple(
             segment
             for index in range(count)
@@ -160,6 +169,7 @@ def draw_curves(
         name=name,
         title=title,
         summary=summary,
+        day=find_day(start, bar_seconds),
         curves=tuple(
             curve
             for pair in pairs
@@ -183,7 +193,7 @@ def _draw_parts(measured: Measurements, scale: _Scale, *, is_dashed: bool) -> li
                 x, y = points[0]
                 points = [(x - scale.step * 0.3, y), (x + scale.step * 0.3, y)]
             text = " ".join(f"{x:.1f},{y:g}" for x, y in points)
-            kind = translate("95 % are faster" if is_dashed else "median")
+            kind = translate("95% are faster" if is_dashed else "median")
             curves.append(Curve(text, colour, f"{name}, {kind}", is_dashed))
             points = []
     return curves
@@ -227,6 +237,11 @@ def format_bar(moment: float, bar_seconds: int) -> str:
     """Return the label of a bar: ``13:00`` or ``Nov 22``, in UTC."""
     time = datetime.fromtimestamp(moment, UTC)
     return time.strftime("%H:%M") if bar_seconds < 86400 else f"{time:%b} {time.day}"
+
+
+def find_day(moment: float, bar_seconds: int) -> str:
+    """Return the UTC day of the first bar, ``2026-11-28``; "" if bars are days."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d") if bar_seconds < 86400 else ""
 
 
 def format_milliseconds(value: float) -> str:

@@ -104,6 +104,9 @@ class UsagePage(UsageHandler):
         total = await self.run_report(sum_all, Reports(self.services.database), view, self.user, rows)
         times = await self._read_times(view)
         recorded = await self.run_database(count_recorded, Reports(self.services.database), view, self.user)
+        models = list(self.snapshot.config.models)
+        found = [name for name, _ in series if name != OTHER]
+        colours = usage_chart.choose_colours(found, models if view.group == "model" else ())
         self.render_page(
             "usage.html",
             title=translate("Usage"),
@@ -117,8 +120,8 @@ class UsagePage(UsageHandler):
             group_count=len(rows),
             others=max(0, recorded - total.requests),
             filter_names=await self._name_filters(view),
-            main_chart=self._draw_chart(view, series, names, total),
-            time_charts=draw_times(times, view, list(self.snapshot.config.models)),
+            main_chart=self._draw_chart(view, series, (names, colours), total),
+            time_charts=draw_times(times, view, models, colours if view.group == "model" else {}),
             time_rows=list_rows(times[: usage_chart.MOST_SERIES]),
         )
 
@@ -154,14 +157,17 @@ class UsagePage(UsageHandler):
         return Group(name=names[value], row=row, link=link)
 
     def _draw_chart(
-        self, view: UsageView, series: Sequence[usage_chart.Series], names: Mapping[str, str], total: UsageRow
+        self,
+        view: UsageView,
+        series: Sequence[usage_chart.Series],
+        looks: tuple[Mapping[str, str], Mapping[str, str]],
+        total: UsageRow,
     ) -> usage_chart.Chart:
+        """Return the chart of stacked bars. `looks` are the names and the colours of groups, by id."""
+        names, colours = looks
         is_cost = view.metric == "cost"
         format_value: Callable[[float], str] = format_usd if is_cost else usage_chart.format_short
         shown = format_value(_MEASURES[view.metric](total))
-        found = [name for name, _ in series if name != OTHER]
-        order = list(self.snapshot.config.models) if view.group == "model" else ()
-        colours = {**usage_chart.choose_colours(found, order), OTHER: usage_chart.OTHER_COLOUR}
         return usage_chart.draw_chart(
             [(names.get(name, name), values) for name, values in series],
             start=view.start,
@@ -174,7 +180,7 @@ class UsagePage(UsageHandler):
             ),
             format_value=format_value,
             least=0.01 if is_cost else 4.0,
-            colours=[colours[name] for name, _ in series],
+            colours=[colours.get(name, usage_chart.OTHER_COLOUR) for name, _ in series],
         )
 
 

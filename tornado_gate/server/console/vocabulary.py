@@ -77,7 +77,7 @@ def name_word(word: str) -> str:
 
 def name_value(name: str, value: Any) -> str:
     """Return the value of a member as text, a word if the member has words."""
-    return translate(str(value), "word") if name in _NAMED else str(value)
+    return name_word(str(value)) if name in _NAMED else str(value)
 
 
 def translate_phrases(text: str) -> str:

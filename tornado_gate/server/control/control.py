@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tornado_gate import __version__
 from tornado_gate.config.stored import get_number
 from tornado_gate.database.notifications import CONFIGURATION, EVERYTHING, KEYS, Listener
 from tornado_gate.pipeline.gate import Gate
@@ -40,6 +41,7 @@ class Control:
         number, refused = get_number(self._gate.snapshot.config.path), self._configuration.refused_version
         return {
             "node": self.node,
+            "version": __version__,
             **({} if number is None else {"conf_version": number}),
             **({} if refused is None else {"refused_conf_version": refused}),
         }

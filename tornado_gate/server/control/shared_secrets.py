@@ -34,6 +34,9 @@ class SharedSecretStore(SecretStore):
             raise SecretError(f"all nodes need the same key of the secrets: set {KEY_VARIABLE} to it at every node")
         return super()._load_keys()
 
+    def _encrypt_history(self, old: list[str], keys: list[str]) -> None:
+        """Do nothing: the database has the earlier texts in clear, as they name secrets only."""
+
     def _read_entries(self) -> dict[str, Any]:
         if self._connection is not None:
             return dict(read_secrets(self._connection))

@@ -23,8 +23,9 @@ from tornado_gate.server.handlers.exchange import ignore_result, set_nodelay
 from tornado_gate.server.handlers.files import send_file
 from tornado_gate.server.handlers.limit_headers import render_limit_headers
 from tornado_gate.storage.files import MediaFile
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches
 from tornado_gate.streams.events import close, join_frames
+from tornado_gate.streams.first_waits import call_before_wait
 from tornado_gate.streams.passthrough import EVENTS
 from tornado_gate.streams.timer_wheel import get_wheel
 from tornado_gate.types import BufferedBody, Call, Reply, WireRequest
@@ -213,14 +214,23 @@ class AnswerHandler(AuthenticatedHandler):
         self.end(chunk)
 
     async def _write_pieces(self, reply: Reply) -> None:
-        """Write each chunk as soon as it arrives, for streams and audio."""
+        """Write each chunk before the next one must be awaited, for streams and audio. The last one is one write with the end."""
         set_nodelay(self.connection)
-        async for batch in stages.iterate_batches(reply.chunks):
+        read, held = batches.make_batch_reader(reply.chunks), _HeldChunk(self)
+        while True:
+            try:
+                batch = await call_before_wait(read(), held.write)
+            except StopAsyncIteration:
+                break
+            except BaseException:
+                held.write()
+                raise
             for chunk in batch if len(batch) == 1 else join_frames(batch):
-                waiting = self.write(chunk)
-                if waiting is not None:
-                    await self._wait_for_reader(waiting)
-        self.end()
+                held.write()
+                await self._wait_for_reader(held.take_waiting())
+                held.chunk = chunk
+        await self._wait_for_reader(held.take_waiting())
+        await self._end_whole(held.chunk)
 
     async def _wait_for_reader(self, waiting: Awaitable[None] | None) -> None:
         """Wait until the caller can receive more, but not beyond the total timeout, because the upstream waits too.
@@ -276,6 +286,28 @@ def _format_losses(losses: list[str]) -> str:
     if len(text) <= MAX_TEXT_LENGTH:
         return text
     return text[: text.rfind(",", 0, MAX_TEXT_LENGTH) + 1] + MORE_LOSSES_MARK
+
+
+class _HeldChunk:
+    """A chunk of a stream that is not written yet, because it may be the last one."""
+
+    __slots__ = ("_exchange", "_waiting", "chunk")
+
+    def __init__(self, exchange: AnswerHandler) -> None:
+        self._exchange = exchange
+        self.chunk = b""
+        self._waiting: Awaitable[None] | None = None
+
+    def write(self) -> None:
+        """Write the chunk, if there is one."""
+        chunk, self.chunk = self.chunk, b""
+        if chunk:
+            self._waiting = self._exchange.write(chunk)
+
+    def take_waiting(self) -> Awaitable[None] | None:
+        """Return the awaitable of the last write, if the caller must read before more is sent."""
+        waiting, self._waiting = self._waiting, None
+        return waiting
 
 
 class KeepAliveWriter:

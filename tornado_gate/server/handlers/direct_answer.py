@@ -25,9 +25,11 @@ from tornado_gate.pipeline import auth
 from tornado_gate.pipeline.auth import PLAIN_NAMES
 from tornado_gate.pipeline.chosen_attempt import ChosenAttempt
 from tornado_gate.pipeline.direct import DirectAttempt, may_begin
+from tornado_gate.pipeline.guarded_attempt import GuardedAttempt
 from tornado_gate.pipeline.model_names import find_plain_name
-from tornado_gate.pipeline.plans import Others, Plan, TargetChoice
+from tornado_gate.pipeline.plans import AnyPlan, GuardedPlan, Others, Plan, TargetChoice
 from tornado_gate.pipeline.pricing import quote_answer
+from tornado_gate.server.dispatch import dispatch
 from tornado_gate.server.handlers import common
 from tornado_gate.server.handlers.answer import AnswerHandler, KeepAliveWriter, make_unread_error
 from tornado_gate.server.handlers.authenticated import EMPTY_MAPPING
@@ -39,6 +41,7 @@ from tornado_gate.streams.passthrough import EVENTS
 from tornado_gate.types import NO_TARGET, Call, Caller, Reply, WireRequest
 from tornado_gate.types.call import LazyExitStack
 
+AnyAttempt = DirectAttempt | GuardedAttempt
 _UNKNOWN: Any = object()
 
 
@@ -49,7 +52,7 @@ class DirectAnswerHandler(AnswerHandler):
     """
 
     known: KnownHead | None = None
-    attempt: DirectAttempt | None = None
+    attempt: AnyAttempt | None = None
     others: Others | None = None
     limit_fields = ""
     _make_attempt: Callable[..., DirectAttempt] = DirectAttempt
@@ -91,6 +94,8 @@ class DirectAnswerHandler(AnswerHandler):
             body = json_body.load_object(raw)
             plan: Any = self._find_plan(known, body)
             if plan.__class__ is not Plan:
+                if plan.__class__ is not TargetChoice:
+                    return self._begin_otherwise(known, plan, raw, body)
                 plan = self._choose_target(known, plan, body, len(raw))
         except GateError:
             return False  # the code that sends the error raises it again
@@ -147,12 +152,61 @@ class DirectAnswerHandler(AnswerHandler):
             self.limit_fields = render_fields((capitalize_header_name(name), fields[name]) for name in fields)
         return True
 
+    def _begin_otherwise(self, known: KnownHead, plan: GuardedPlan | None, raw: bytes, body: Mapping[str, Any]) -> bool:
+        """Begin a request that guards review. Return False, without an effect, for a request without a plan, or with a fault."""
+        gate, closing = self.gate, LazyExitStack()
+        self.parsed = body
+        if plan is None:
+            return False
+        self._prepare(known, len(raw))
+        call = self.make_call(closing)
+        wire = self._build_wire_request(call, raw, body, ())
+        review = plan.begin_review(gate.guarding, call)
+        if review.reads("request") and not gate.admission.try_begin(review.call):
+            return False
+        self.parsed = None
+        self.wire = wire
+        self.call = call
+        self.ledger_headers = known.ledger_headers
+        self.note_body(wire)
+        gate.requests.begin(self.snapshot)
+        gate.requests.running.add(self)
+        prepare = partial(self._prepare_attempt, known, plan)
+        answer = partial(dispatch, self.services, self.snapshot, is_reviewed=True)
+        attempt = GuardedAttempt(
+            gate, self.snapshot.formats[known.format], review, call, wire, closing, prepare, answer
+        )
+        self.attempt = attempt
+        if not attempt.begin():
+            self._go_on()
+        return True
+
+    def _prepare(self, known: KnownHead, size: int) -> None:
+        """Set the attributes that `AnswerHandler` needs for a body of that size, if they are not yet set."""
+
+    def _prepare_attempt(
+        self, known: KnownHead, guarded: GuardedPlan, call: Call, wire: WireRequest
+    ) -> DirectAttempt | None:
+        """Return the attempt of a request that guards have reviewed. Return None if it needs other steps. Raises GateError."""
+        gate, plan = self.gate, guarded.plan
+        if find_plain_name(known.caller, wire.route, wire.path_arguments, wire.json) != guarded.model:
+            return None  # a guard has replaced the name
+        chosen = plan if isinstance(plan, Plan) else self._choose_target(known, plan, wire.json, len(wire.raw))
+        if chosen is None:
+            return None
+        call = chosen.complete_call(call)
+        if not may_begin(gate, chosen, call, wire) or (
+            (known.caller.bounds or gate.admission.is_active) and not self._reserve(known, chosen, call, wire)
+        ):
+            return None
+        call.progress.begin_attempt(chosen.target)
+        self.call = call
+        return self._make_attempt(gate, chosen, call, wire, call.closing, self._on_answered)
+
     def _choose_target(
-        self, known: KnownHead, choice: TargetChoice | None, body: Mapping[str, Any], body_bytes: int
+        self, known: KnownHead, choice: TargetChoice, body: Mapping[str, Any], body_bytes: int
     ) -> Plan | None:
         """Return the plan for one of several targets. Raises GateError."""
-        if choice is None:
-            return None
         chosen = choice.choose(self.gate.health, known.caller.account, known.headers, body, body_bytes)
         if chosen is None:
             return None
@@ -161,12 +215,12 @@ class DirectAnswerHandler(AnswerHandler):
             self._make_attempt = partial(ChosenAttempt, self.others)
         return plan
 
-    def _find_plan(self, known: KnownHead, body: Mapping[str, Any]) -> Plan | TargetChoice | None:
+    def _find_plan(self, known: KnownHead, body: Mapping[str, Any]) -> AnyPlan | None:
         """Return the plan for the model that the request names. Raises GateError."""
         if known.has_plain_model and PLAIN_NAMES.issuperset(body):
             model = body.get("model")
             if type(model) is str:
-                plan: Plan | TargetChoice | None = known.plans.get(model, _UNKNOWN)
+                plan: AnyPlan | None = known.plans.get(model, _UNKNOWN)
                 if plan is not _UNKNOWN:
                     return plan
         matched = known.matched
@@ -212,6 +266,7 @@ class DirectAnswerHandler(AnswerHandler):
         if self.others is not None and self.call is not None:
             attempt.others, self.others = self.others, None
             self.call = self.call.replace(target=NO_TARGET)  # until one of its targets has answered
+        self.call = attempt.first_call or self.call
         return self.send_answer(attempt.run, attempt.closing)
 
     def interrupt(self, error: GateError) -> None:
@@ -264,7 +319,7 @@ class DirectAnswerHandler(AnswerHandler):
 
     # Sending the response
 
-    def _send_whole(self, attempt: DirectAttempt, reply: Reply) -> None:
+    def _send_whole(self, attempt: AnyAttempt, reply: Reply) -> None:
         """Write a reply that is complete, and end the request."""
         call = attempt.call
         body: Any = reply.chunks  # a BufferedBody
@@ -294,7 +349,7 @@ class DirectAnswerHandler(AnswerHandler):
             gate.requests.running.discard(self)
             gate.requests.end(self.snapshot)
 
-    def _send_with_usual_head(self, attempt: DirectAttempt, reply: Reply, data: bytes) -> bool:
+    def _send_with_usual_head(self, attempt: AnyAttempt, reply: Reply, data: bytes) -> bool:
         """Write a reply whose head has the usual fields only. Return False, without an effect, for any other."""
         cost = quote_answer(self.snapshot.prices, attempt.call)
         price = "" if cost is None else f"X-Gate-Cost: {format_usd(cost)}\r\n"
@@ -307,7 +362,7 @@ class DirectAnswerHandler(AnswerHandler):
         self.headers_written = True
         return True
 
-    def _render_usual_head(self, attempt: DirectAttempt, reply: Reply, last_fields: str) -> str | None:
+    def _render_usual_head(self, attempt: AnyAttempt, reply: Reply, last_fields: str) -> str | None:
         """Return the head of a reply, or None if it has unusual fields."""
         call = attempt.call
         if (
@@ -325,7 +380,7 @@ class DirectAnswerHandler(AnswerHandler):
             f"Content-Type: {reply.content_type}\r\n{attempt.plan.response_head}{self.limit_fields}{last_fields}\r\n\r\n"
         )
 
-    def _render_stream_head(self, attempt: DirectAttempt, reply: Reply) -> str | None:
+    def _render_stream_head(self, attempt: AnyAttempt, reply: Reply) -> str | None:
         return self._render_usual_head(attempt, reply, f"Date: {format_date_header()}\r\nTransfer-Encoding: chunked")
 
     # Sending a stream: the interface `stream_pump.StreamReceiver`
@@ -351,7 +406,7 @@ class DirectAnswerHandler(AnswerHandler):
             waiting = self.write(chunk)
         return waiting
 
-    def _begin_stream(self, attempt: DirectAttempt, chunk: bytes) -> Awaitable[None] | None:
+    def _begin_stream(self, attempt: AnyAttempt, chunk: bytes) -> Awaitable[None] | None:
         """Write the head and the first chunk of a stream."""
         call, reply = attempt.call, attempt.reply
         assert reply is not None
@@ -413,7 +468,7 @@ class DirectAnswerHandler(AnswerHandler):
             self._describe(attempt.call, attempt.reply)
             self.end(last)
 
-    def _send_complete_stream(self, attempt: DirectAttempt, chunk: bytes) -> bool:
+    def _send_complete_stream(self, attempt: AnyAttempt, chunk: bytes) -> bool:
         """Write a stream that has arrived completely. Return False, without an effect, if its head has unusual fields."""
         call, reply = attempt.call, attempt.reply
         assert reply is not None

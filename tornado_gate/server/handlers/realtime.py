@@ -94,9 +94,8 @@ class RealtimeHandler(SocketHandler):
             self.call = call
             self.snapshot.targets.select_targets(call, (OPERATION,))
             if self.snapshot.guards.lanes:
-                strict = call.replace(strict=STRICT in call.headers and is_strict(call.headers[STRICT]))
                 self.review = begin_session_review(
-                    self.gate.guarding, self.snapshot.guards, strict, self.matched.served.route
+                    self.gate.guarding, self.snapshot.guards, call, self.matched.served.route
                 )
             self.side = await self.snapshot.formats[self.format].open_session(call, wire)
             self.give_back = await self.services.sessions.reserve(call.caller, self.rules)
@@ -158,6 +157,7 @@ class RealtimeHandler(SocketHandler):
             plain,
             self.closing,
             self.started,
+            strict=STRICT in plain and is_strict(plain[STRICT]),
         )
         body: Mapping[str, Any] = {"session": held.session} if held else {}
         wire = WireRequest(

@@ -91,6 +91,7 @@ STATUSES: Mapping[int, tuple[str, tuple[str, ...]]] = {
     ),
     431: ("The headers are too large.", ("headers_too_large",)),
     500: ("An unexpected error in the gateway.", ("internal_error",)),
+    501: ("HTTP has no such method.", ("unknown_method",)),
     502: (
         "The upstream failed.",
         (

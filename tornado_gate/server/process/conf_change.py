@@ -10,7 +10,7 @@ import fcntl
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -132,30 +132,22 @@ def read_current(path: Path) -> Path:
 
 
 def apply_change(
-    config: Config,
-    steps: Sequence[Step],
-    digest: str | None,
-    *,
-    author: str = "",
-    message: str = "",
-    approve: Callable[[Review], None] | None = None,
+    config: Config, steps: Sequence[Step], digest: str | None, *, author: str = "", message: str = ""
 ) -> Review:
     """Check and apply changes to the file whose text has `digest`; None applies them to any text.
 
-    In the database they are a new version, with its author and a message. `approve` gets a change without faults, and raises
-    a GateError to refuse it.
+    In the database they are a new version, with its author and a message.
 
     Raises ChangeRefused, and the GateErrors of the steps.
     """
     if config.path is None:
         raise ChangeRefused(NO_FILE, review_change(config, steps))
     if isinstance(config.path, StoredConf):
-        review = _review_to_apply(config, steps, digest, approve)
-        return _apply_to_database(config, review, author, message)
+        return _apply_to_database(config, steps, digest, author, message)
     path = config.path.resolve()
     try:
         with _lock(path.parent):
-            review = _review_to_apply(config, steps, digest, approve)
+            review = _review_to_apply(config, steps, digest)
             if review.diff:
                 _apply_review(config, path, steps, review)
     except (OSError, EditRefused) as error:  # such as a file that is a mount of its own
@@ -165,9 +157,7 @@ def apply_change(
     return review
 
 
-def _review_to_apply(
-    config: Config, steps: Sequence[Step], digest: str | None, approve: Callable[[Review], None] | None
-) -> Review:
+def _review_to_apply(config: Config, steps: Sequence[Step], digest: str | None) -> Review:
     """Return the review of a change that can be applied. Raises ChangeRefused."""
     review = review_change(config, steps)
     if review.refusal:
@@ -176,13 +166,12 @@ def _review_to_apply(
         raise ChangeRefused(STALE, review, is_stale=True)
     if review.faults:
         raise ChangeRefused("The new text has faults, so the file was not changed.", review)
-    if approve is not None:
-        approve(review)
     return review
 
 
-def _apply_to_database(config: Config, review: Review, author: str, message: str) -> Review:
+def _apply_to_database(config: Config, steps: Sequence[Step], digest: str | None, author: str, message: str) -> Review:
     assert isinstance(config.path, StoredConf)
+    review = _review_to_apply(config, steps, digest)
     if not review.diff:
         return review
     try:

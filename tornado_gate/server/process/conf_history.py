@@ -10,9 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tornado_gate.config.secret_store import LONGEST_SECRET, SecretError, SecretStore
+from tornado_gate.config.secret_store import HISTORY_FILE, LONGEST_SECRET, SecretError, SecretStore
 
-FILE: Final = "conf_history.json"
 MAX_TEXTS: Final = 20
 _NAME_LENGTH: Final = 64
 
@@ -38,4 +37,4 @@ def find_text(data_dir: Path, version: str) -> str | None:
 
 
 def _open_store(data_dir: Path) -> SecretStore:
-    return SecretStore(data_dir, os.environ, file=FILE)
+    return SecretStore(data_dir, os.environ, file=HISTORY_FILE)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tornado_gate.telemetry.metrics.series import SeriesFactory
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Histogram
 
 REVIEW_BUCKETS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
@@ -30,6 +35,8 @@ class GuardMetrics:
             "How many of these reviews belong to the account that has most, in one process.",
             mode="livemax",
         )
+        self._counters: dict[tuple[str, str, str], Counter] = {}
+        self._histograms: dict[tuple[str, str], Histogram] = {}
 
     def count_review(self, guard: str, side: str, decision: str, seconds: float) -> None:
         """Count a review of an installed guard.
@@ -37,8 +44,14 @@ class GuardMetrics:
         `decision` is "allow", "replace", "block", "failed", "unseen" (the guard cannot read the texts of the route) or "waited"
         (the request was refused because it would have waited too long).
         """
-        self._reviews.labels(guard, side, decision).inc()
-        self._seconds.labels(guard, side).observe(seconds)
+        counter = self._counters.get((guard, side, decision))
+        if counter is None:
+            counter = self._counters[guard, side, decision] = self._reviews.labels(guard, side, decision)
+        counter.inc()
+        histogram = self._histograms.get((guard, side))
+        if histogram is None:
+            histogram = self._histograms[guard, side] = self._seconds.labels(guard, side)
+        histogram.observe(seconds)
 
     def set_threads(self, running: int, waiting: int, stuck: int, largest_share: int) -> None:
         """Set how many reviews of large texts run, wait and are stuck, and how many of them one account has at most."""

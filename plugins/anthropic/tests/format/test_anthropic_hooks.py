@@ -13,7 +13,7 @@ from format_anthropic_calls import QUESTION, ROUTES, VERSION, call_for, chunks_o
 
 import tornado_gate_anthropic.format as plugin
 from tornado_gate.errors import InvalidField, UnknownModel, UnsupportedOperation, UpstreamError
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches
 from tornado_gate.streams.events import replay
 from tornado_gate.testing import iterate
 from tornado_gate.types import (
@@ -72,7 +72,7 @@ def replied_together(events: list[StreamEvent]) -> Reply:
         return events
 
     return plugin.translate_response(
-        call_for("asked-name"), read_request(stream=True), stages.DeferredItems(together, iterate([]))
+        call_for("asked-name"), read_request(stream=True), batches.DeferredItems(together, iterate([]))
     )
 
 

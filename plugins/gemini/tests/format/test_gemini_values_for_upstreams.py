@@ -31,6 +31,8 @@ FUNCTION = {"name": "f"}
             "generationConfig.thinkingConfig.thinkingBudget",
             {"generationConfig": {"thinkingConfig": {"thinkingBudget": -2}}},
         ),
+        ("generationConfig.responseModalities.1", {"generationConfig": {"responseModalities": ["TEXT", "SMELL"]}}),
+        ("generationConfig.responseModalities.0", {"generationConfig": {"responseModalities": [""]}}),
         ("generationConfig.imageConfig.aspectRatio", {"generationConfig": {"imageConfig": {"aspectRatio": "auto"}}}),
     ],
 )
@@ -42,6 +44,12 @@ def test_the_upstream_of_the_same_format_decides(path: str, param: str, fields: 
     with pytest.raises(InvalidField) as caught:
         plugin.translate_request(call_for(), wire)
     assert caught.value.param == param
+
+
+def test_modalities_are_read_in_any_case() -> None:
+    body = QUESTION | {"generationConfig": {"responseModalities": ["Text", "image", "AUDIO", "MODALITY_UNSPECIFIED"]}}
+    request: Any = plugin.translate_request(call_for(), wire_to(GENERATE, body))
+    assert request.modalities == ("text", "image", "audio")
 
 
 @pytest.mark.parametrize("hook", [plugin.forward_request, plugin.translate_request])

@@ -1,15 +1,15 @@
 """``generationConfig``: how a response is generated.
 
-Enumerations that the vendor extends (levels, resolutions, modalities) accept any string, because upstreams differ.
+Enumerations that the vendor extends (levels, resolutions) accept any string, because upstreams differ.
 
-Source of the limits: google-genai 3.4, types.GenerateContentConfig.
+Source of the limits and modalities: google-genai 3.4, types.GenerateContentConfig and types.Modality.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tornado_gate.codec.checks import raise_invalid, refuse_value
 from tornado_gate.codec.fields import MAX_TOKENS, Array, Boolean, Integer, Number, Object, String, Unchecked
@@ -20,7 +20,16 @@ from tornado_gate.wire.text_shapes import SCHEMA
 from tornado_gate_gemini.fields.spellings import GeminiSchema
 
 _ASPECT_RATIO: Final = re.compile(r"[1-9][0-9]{0,3}:[1-9][0-9]{0,3}")
+_MODALITIES: Final = ("TEXT", "IMAGE", "AUDIO", "VIDEO", "MODALITY_UNSPECIFIED")
 _MAX_STOPS: Final = 16  # the vendor accepts 5, other upstreams more; excess ones are reported as dropped
+
+
+class _Modality(String):
+    """A modality in any case: Google's documentation also writes ``Text`` and ``Image``."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **rest: Any) -> str:
+        super()._deserialize(value.upper() if isinstance(value, str) else value, attr, data, **rest)
+        return cast(str, value)
 
 
 class _PrebuiltVoiceSchema(GeminiSchema):
@@ -93,7 +102,7 @@ class GenerationConfigSchema(GeminiSchema):
     responseMimeType = String(allow_none=True, text=WORD)
     responseSchema = Object(allow_none=True, text=SCHEMA, opaque=True)
     responseJsonSchema = Object(allow_none=True, text=SCHEMA, opaque=True)
-    responseModalities = Array(String(), allow_none=True, text=WORD)
+    responseModalities = Array(_Modality(choices=_MODALITIES), allow_none=True, text=WORD)
     speechConfig = Object(SpeechSchema, allow_none=True)
     imageConfig = Object(_ImageSchema, allow_none=True, example={"aspectRatio": "16:9"})
     mediaResolution = String(allow_none=True, text=WORD, example="MEDIA_RESOLUTION_LOW")

@@ -17,18 +17,19 @@ ROUTES = {(route.method, route.path): route for route in plugin.routes()}
 
 
 class FakeMemory:
-    """One account's memory, in a dict."""
+    """One account's memory, in a dict. `reads` has the names of each read."""
 
     def __init__(self) -> None:
+        self.reads: list[list[str]] = []
         self.values: dict[str, Any] = {}
         self.seconds: dict[str, float] = {}
 
     async def get(self, name: str) -> Any | None:
-        raw = self.values.get(name)
-        return None if raw is None else orjson.loads(raw)
+        return (await self.get_many([name])).get(name)
 
     async def get_many(self, names: Iterable[str]) -> dict[str, Any]:
-        return {name: await self.get(name) for name in names if name in self.values}
+        self.reads.append(list(names))
+        return {name: orjson.loads(self.values[name]) for name in self.reads[-1] if name in self.values}
 
     async def find_many(self, names: Iterable[str]) -> dict[str, Any]:
         return await self.get_many(names)

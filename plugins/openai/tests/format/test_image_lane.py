@@ -32,7 +32,7 @@ from tornado_gate.errors import InvalidField, UpstreamError, UpstreamRefused
 from tornado_gate.testing import iterate
 from tornado_gate.types import Call, Reply, UpstreamResponse, Usage, VerbatimRequest, WireRequest, replace
 from tornado_gate_openai.format import images
-from tornado_gate_openai.format.images.lane import MAX_PARSED_BYTES, drop_images
+from tornado_gate_openai.format.images.lane import MAX_DROPPED_IMAGES, MAX_PARSED_BYTES, ImagesAdapter, drop_images
 
 SDK = {"x-stainless-lang": "python"}
 USAGE = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
@@ -227,6 +227,17 @@ def frame(kind: str, **fields: Any) -> bytes:
 
 PARTIAL = frame("image_generation.partial_image", partial_image_index=0)
 COMPLETED = frame("image_generation.completed", usage=USAGE)
+
+
+def test_the_event_loop_omits_only_some_images_of_a_long_body() -> None:
+    raw = orjson.dumps({"data": [{"b64_json": "A" * 1000}] * (MAX_DROPPED_IMAGES + 2)})
+    adapter = ImagesAdapter()
+    short = adapter.shorten_body(raw)
+    assert short.count(b"A" * 1000) == 2
+    assert adapter.parse_body(short) == {
+        "data": [{"b64_json": ""}] * MAX_DROPPED_IMAGES + [{"b64_json": "A" * 1000}] * 2
+    }
+    assert adapter.shorten_body(raw[:1000]) == raw[:1000]
 
 
 @pytest.mark.parametrize("ending", [b"", b"data: [DONE]\n\n"])

@@ -14,6 +14,7 @@ from msgspec.structs import force_setattr
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 
 import tornado_gate_openai.format as plugin
+from tornado_gate.codec.value_limits import check_for_upstream
 from tornado_gate.errors import GateError, InvalidField
 from tornado_gate_openai.fields.responses import ResponseBodySchema, check_response
 
@@ -94,6 +95,24 @@ def test_a_required_field_must_be_there(name: str) -> None:
     assert (fault.param, fault.code) == (name, "missing_required_parameter")
 
 
+@pytest.mark.parametrize("value", ["", []])
+@pytest.mark.parametrize("earlier", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}])
+def test_a_request_that_continues_something_may_have_an_empty_input(value: Any, earlier: dict[str, Any]) -> None:
+    check_response({**QUESTION, "input": value, **earlier})
+
+
+@pytest.mark.parametrize("body", [{"model": "m"}, {"model": "m", "input": ""}, {"model": "m", "input": []}])
+def test_a_prompt_template_of_the_upstream_may_be_the_whole_input(body: dict[str, Any]) -> None:
+    prompt = {"prompt": {"id": "pmpt_1"}}
+    check_for_upstream(check_response, {**body, **prompt})
+    with pytest.raises(InvalidField) as caught:
+        check_response({**body, **prompt})
+    assert (caught.value.param, caught.value.code) == ("input", "missing_required_parameter")
+    with pytest.raises(InvalidField) as caught:
+        check_for_upstream(check_response, body)
+    assert (caught.value.param, caught.value.code) == ("input", "missing_required_parameter")
+
+
 FUNCTION = {"type": "function", "name": "f"}
 
 
@@ -102,6 +121,9 @@ FUNCTION = {"type": "function", "name": "f"}
     [
         ("model", {"model": ""}),
         ("input", {"input": []}),
+        ("input", {"input": ""}),
+        ("input", {"input": [], "instructions": "Hi"}),
+        ("input", {"input": "", "prompt": {"id": "pmpt_1"}}),
         ("input", {"input": [{"role": "user", "content": "Hi"}] * 10_001}),
         ("temperature", {"temperature": 2.1}),
         ("top_p", {"top_p": -0.1}),

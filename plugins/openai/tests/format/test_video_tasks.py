@@ -104,7 +104,7 @@ def test_image_to_video_needs_its_picture_under_every_prefix(path: str) -> None:
     ("method", "path", "allow"),
     [
         ("PUT", "/v1/videos/video_1", "DELETE, GET, HEAD"),
-        ("POST", "/v1/videos/video_1/content", "DELETE, GET, HEAD"),
+        ("POST", "/v1/videos/video_1/content", "GET, HEAD"),
         ("DELETE", "/v1/videos", "GET, HEAD, POST"),
         ("GET", "/v1/video/generations", "POST"),
         ("GET", "/vendor/v1/videos/text2video", "POST"),

@@ -325,5 +325,5 @@ def make_items_shape(kind: TextKind | None = None) -> text_maps.Events:
 
 def make_input(**options: Any) -> OneOf:
     """Return the field of a text or items."""
-    items = Array(ITEM, least=1, most=MAX_ITEMS, are_plain=are_plain)
+    items = Array(ITEM, most=MAX_ITEMS, are_plain=are_plain)
     return OneOf(by_type={str: String(), list: items}, text=lambda: make_items_shape("user"), **options)

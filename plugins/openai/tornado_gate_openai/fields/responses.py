@@ -27,6 +27,7 @@ from tornado_gate.codec.fields import (
     get_schema,
     make_reference_reader,
 )
+from tornado_gate.codec.value_limits import are_left_to_upstream
 from tornado_gate.errors import InvalidField
 from tornado_gate.types import text_maps
 from tornado_gate.types.text_maps import WORD, words
@@ -151,6 +152,8 @@ class StateBodySchema(ResponseBodySchema):
 
 _SCHEMA: Final = get_schema(ResponseBodySchema)
 _FIELD_NAMES: Final = tuple(_SCHEMA.fields)
+_NAMES_WITHOUT_INPUT: Final = tuple(name for name in _FIELD_NAMES if name != "input")
+_CONTINUED: Final = ("previous_response_id", "conversation")
 read_references: Final = make_reference_reader(ResponseBodySchema)
 
 
@@ -182,9 +185,18 @@ def _check_exclusive(body: Mapping[str, Any]) -> None:
 
 
 def check_response(body: Mapping[str, Any]) -> None:
-    """Raise InvalidField for the first field that is invalid or conflicts with another."""
-    check(_SCHEMA, body)
+    """Raise InvalidField for the first field that is invalid or conflicts with another.
+
+    `input` is empty only if the request continues something, as at the vendor. A prompt template of the upstream may contain the
+    whole input. Source: the vendor's 400 'One of "input" or "previous_response_id" or "prompt" or "conversation" must be
+    provided' for "" and [] (2026-08), and its guide to prompt templates, whose examples have no `input`.
+    """
+    has_prompt = body.get("prompt") is not None and are_left_to_upstream()
+    check(_get_schema(_NAMES_WITHOUT_INPUT) if has_prompt and "input" not in body else _SCHEMA, body)
     _check_exclusive(body)
+    if not body.get("input") and not has_prompt and all(body.get(name) is None for name in _CONTINUED):
+        message = "'input' must not be empty, unless 'previous_response_id' or 'conversation' names what it continues."
+        raise InvalidField("input", message, code="missing_required_parameter")
     need_stream(body)
     text_format = (body.get("text") or {}).get("format")
     if text_format is not None and text_format["type"] == "json_schema":

@@ -38,7 +38,7 @@ class ResponseState(Value, frozen=True, kw_only=True):
     """Response state: the response's `id`, the request body `asked`, the turn's new input `items`, and the `dialect`.
 
     `compacts`: the response is a compaction of the conversation, which the model summarises. `last` is the name of the last
-    member of the conversation to which the turn is added.
+    member of the conversation to which the turn is added. `earlier` are the ids of turns before it, newest first.
     """
 
     id: str = ""
@@ -47,6 +47,7 @@ class ResponseState(Value, frozen=True, kw_only=True):
     dialect: dialect.Dialect = "vendor"
     compacts: bool = False
     last: str = ""
+    earlier: tuple[str, ...] = ()
 
 
 def choose_response_dialect(call: Call, body: Mapping[str, Any]) -> dialect.Dialect:
@@ -91,6 +92,7 @@ async def parse_response_request(call: Call, body: Mapping[str, Any]) -> ChatReq
         dialect=choose_response_dialect(call, body),
         compacts=compacts,
         last=loaded.last,
+        earlier=loaded.chain,
     )
     return replace(request, extra=select_unsupported(request.extra), reply_state=state)
 
@@ -183,7 +185,8 @@ async def _store_turn(call: Call, state: ResponseState, body: Mapping[str, Any])
         conversation_id = conversation_store.get_id(state.asked)
         await conversation_store.add_turn(call, conversation_id, state.items, body["output"], provider="", stored=False)
     if state.asked.get("store") is not False:
-        await store.save_turn(call, state.asked.get("previous_response_id"), state.items, body, last=state.last)
+        previous = state.asked.get("previous_response_id")
+        await store.save_turn(call, previous, state.items, body, earlier=state.earlier, last=state.last)
 
 
 def _hide_encrypted(value: dict[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class CreateRequest:
         if turn is not None and items is not None:
             changes |= self._continue(turn, items, body)
         if self.only_checked and not message_input and (turn is None or not turn.items):
-            changes["input"] = ""  # to prepare a response without input is allowed, and no provider gets this one
+            changes["input"] = " "  # to prepare a response without input is allowed, and no provider gets this one
         if self.only_checked or not storing.is_stored(self._call, body):
             self._kept = _join(self._turn.items, _render_items(items or []))
             changes |= _request_encrypted(body)

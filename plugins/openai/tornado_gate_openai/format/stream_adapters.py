@@ -43,7 +43,7 @@ class ChatAdapter(OpenAIAdapter):
             frames.rfind(b"[DONE]") < 0
             and frames.rfind(b'"error"') < 0
             and _REASON_PATTERN.search(frames) is None
-            and _USAGE_PATTERN.search(frames) is None
+            and (frames.rfind(b'"usage"') < 0 or _USAGE_PATTERN.search(frames) is None)
         )
 
     def parse_error(self, body: Any) -> GateError | None:
@@ -204,7 +204,7 @@ async def forward_response_request(call: Call, wire: WireRequest) -> VerbatimReq
     state = OpenAIForwardState(
         contract=choose_response_dialect(call, body) == "contract",
         stored=storing.is_stored(call, body),
-        kept=await resolved.make_kept_turn(call, body) if resolved.conversation or call.responses.copies else None,
+        kept=resolved.make_kept_turn(call, body) if resolved.conversation or call.responses.copies else None,
     )
     return make_verbatim(wire, resolved.raw, resolved.body, state, IssuedObjects())
 
@@ -222,7 +222,7 @@ class ResolvedBody(Value, frozen=True):
     """A body in which everything is replaced that only the gateway can resolve: its JSON text and its value.
 
     `items` are the items of ``input``. `conversation` is the id of a conversation that the gateway keeps, and `last` the name of
-    its last member.
+    its last member. `turn` is the record of the previous response, if there is one.
     """
 
     raw: bytes
@@ -230,24 +230,27 @@ class ResolvedBody(Value, frozen=True):
     items: store.ItemList
     conversation: str = ""
     last: str = ""
+    turn: store.TurnRecord | None = None
 
-    async def make_kept_turn(self, call: Call, body: Mapping[str, Any]) -> KeptTurn | None:
+    def make_kept_turn(self, call: Call, body: Mapping[str, Any]) -> KeptTurn | None:
         """Return what the gateway keeps of the turn; None for nothing. `body` is the caller's. Raises InvalidField."""
         if self.conversation and body.get("background") is True:
             message = "'background' is not supported in a conversation that the gateway keeps. Omit it."
             raise InvalidField("background", message, code="unsupported_parameter")
-        copies = call.responses.copies and storing.is_stored(call, body) and await self._can_be_copied(call, body)
+        copies = call.responses.copies and storing.is_stored(call, body) and self._can_be_copied(body)
         if not copies and not self.conversation:
             return None
+        previous = body.get(store.PREVIOUS_RESPONSE_ID)
         return KeptTurn(
             items=tuple(self.items),
             conversation=self.conversation,
             last=self.last,
             copies=copies,
-            previous=body.get(store.PREVIOUS_RESPONSE_ID),
+            previous=previous,
+            earlier=store.list_earlier(previous, self.turn) if previous and self.turn else (),
         )
 
-    async def _can_be_copied(self, call: Call, body: Mapping[str, Any]) -> bool:
+    def _can_be_copied(self, body: Mapping[str, Any]) -> bool:
         """Return whether another target could continue a copy: the whole conversation is known here, and the response is
         awaited.
         """
@@ -255,8 +258,7 @@ class ResolvedBody(Value, frozen=True):
             return False
         if any(responses.get_item_type(item) == "item_reference" for item in self.items):
             return False
-        previous = body.get(store.PREVIOUS_RESPONSE_ID)
-        return not previous or await store.find_turn(call, previous) is not None
+        return not body.get(store.PREVIOUS_RESPONSE_ID) or self.turn is not None
 
 
 async def resolve_state(
@@ -265,11 +267,12 @@ async def resolve_state(
     """Resolve a checked body for the target of `call`. `changes` are further members to replace."""
     previous = body.get(store.PREVIOUS_RESPONSE_ID)
     earlier: store.ItemList = []
-    conversation, last = "", ""
+    conversation, last, turn = "", "", None
     if previous:
         turn = await store.find_turn(call, previous)
         if turn is not None and turn.get("kept_by") != call.target.provider:
-            earlier = [item for item in await store.load_history(call, previous) if item.get("type") != "reasoning"]
+            chain = await store.load_history(call, previous, turn)
+            earlier = [item for item in chain.items if item.get("type") != "reasoning"]
             changes[store.PREVIOUS_RESPONSE_ID] = REMOVE
     elif body.get("conversation") is not None:
         stored_conversation = await conversation_store.find(call, conversation_store.get_id(body))
@@ -294,9 +297,9 @@ async def resolve_state(
         if not changes["input"]:
             raise empty_conversation_error("input")
     if not changes:
-        return ResolvedBody(wire.raw, body, known, conversation, last)
+        return ResolvedBody(wire.raw, body, known, conversation, last, turn)
     merged = {name: value for name, value in {**body, **changes}.items() if value is not REMOVE}
-    return ResolvedBody(patch_json(wire.raw, changes, body), merged, known, conversation, last)
+    return ResolvedBody(patch_json(wire.raw, changes, body), merged, known, conversation, last, turn)
 
 
 async def _check_objects(call: Call, earlier: store.ItemList, path: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tornado_gate import passthrough, patch_json
+from tornado_gate.codec.json_edit import append_member
 from tornado_gate.errors import GateError
 from tornado_gate.types import Call, IssuedObjects, VerbatimRequest, WireRequest
 from tornado_gate.types.value import Value
@@ -20,7 +21,8 @@ class KeptTurn(Value, frozen=True, kw_only=True):
     """A turn of the verbatim lane. The gateway keeps its input `items` and its output.
 
     They are added to the conversation with the id `conversation`, if there is one. `copies`: the response is copied, with the id
-    of the turn before it in `previous`; `last` is the name of the last member of the conversation before the turn.
+    of the turn before it in `previous` and those of more turns in `earlier`; `last` is the name of the last member of the
+    conversation before the turn.
     """
 
     items: tuple[Mapping[str, Any], ...]
@@ -28,6 +30,7 @@ class KeptTurn(Value, frozen=True, kw_only=True):
     last: str = ""
     copies: bool = False
     previous: str | None = None
+    earlier: tuple[str, ...] = ()
 
 
 class OpenAIForwardState(Value, frozen=True):
@@ -44,6 +47,9 @@ class OpenAIForwardState(Value, frozen=True):
 
 
 DEFAULT_STATE: Final = OpenAIForwardState()
+_NO_OPTIONS: Final[Mapping[str, Any]] = {}
+_STREAM_OPTIONS: Final = b'"stream_options"'
+_INCLUDE_USAGE: Final = b'{"include_usage":true}'
 _HIDE_USAGE_STATE: Final = OpenAIForwardState(hide_usage=True)
 
 
@@ -75,9 +81,11 @@ def forward_metered(
     if changes:
         raw, body = patch_json(raw, changes, body), {**body, **changes}
     streams = body.get("stream") is True
-    if streams and (options := body.get("stream_options") or {}).get("include_usage") is not True:
+    if streams and (options := body.get("stream_options") or _NO_OPTIONS).get("include_usage") is not True:
         options = {**options, "include_usage": True}
-        raw, body = patch_json(raw, {"stream_options": options}, body), {**body, "stream_options": options}
+        sent = None if "stream_options" in body else append_member(raw, _STREAM_OPTIONS, _INCLUDE_USAGE)
+        raw = patch_json(raw, {"stream_options": options}, body) if sent is None else sent
+        body = {**body, "stream_options": options}
         state = _HIDE_USAGE_STATE
     route = wire.route
     return VerbatimRequest(  # the same as `make_verbatim`, without the cost of a call for each chat

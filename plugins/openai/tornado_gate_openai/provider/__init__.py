@@ -17,7 +17,7 @@ from tornado_gate import Capabilities, ProviderEntry, lazy_import, patch_json, p
 from tornado_gate.codec.multipart import FormBody
 from tornado_gate.errors import UnsupportedOperation
 from tornado_gate.http import upstream
-from tornado_gate.streams import stages
+from tornado_gate.streams import batches
 from tornado_gate.streams.events import convert_whole, replay
 from tornado_gate.types import (
     Call,
@@ -332,7 +332,7 @@ def _parse_whole(call: Call, incoming: UpstreamResponse, responses: bool, sound:
     async def read() -> Iterator[StreamEvent]:
         return replay(await incoming.read_converted(convert, call.target.provider))
 
-    return convert_whole(incoming, convert) or stages.DeferredItems(read, incoming.chunks)
+    return convert_whole(incoming, convert) or batches.DeferredItems(read, incoming.chunks)
 
 
 def _parse_stream(incoming: UpstreamResponse, responses: bool, sound: str) -> AsyncIterator[StreamEvent]:

@@ -289,6 +289,11 @@ def test_a_name_has_the_same_colour_in_every_chart() -> None:
     names = ["gpt", "claude", "gemini", "mistral"]
     assert choose_colours(["mistral", "gpt"], names) == {"gpt": "c1", "mistral": "c4"}
     assert choose_colours(["claude", "mistral", "unknown"], names)["mistral"] == "c4"
+    crowded = [f"model_{number}" for number in range(9)]
+    first = choose_colours(crowded[2:9], crowded)
+    second = choose_colours(crowded[7:], crowded, first)
+    assert second == {name: first[name] for name in crowded[7:]}, "two charts of one page"
+    assert choose_colours(["new", "model_8"], crowded, first)["new"] not in {first["model_8"]}
     many = choose_colours([f"key_{number}" for number in range(7)])
     assert len(set(many.values())) == 7
     assert choose_colours(["key_0"])["key_0"] == choose_colours(["key_0", "zzz"])["key_0"]

@@ -71,10 +71,19 @@ function showTimes(part) {
     if (place.title) place.title = text;
     else place.textContent = text;
   }
+  for (const place of part.querySelectorAll("[data-day] :is(text, rect > title)")) showHour(place);
+}
+
+// The hours of a chart are written in UTC, as "13:00" or "13:00: a model, 5"; `data-day` is the day of its first bar.
+function showHour(place) {
+  place.dataset.utc ??= place.textContent;
+  const moment = new Date(`${place.closest("[data-day]").dataset.day}T${place.dataset.utc.slice(0, 5)}Z`);
+  const hour = moment.toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit", timeZone: showsUtc ? "UTC" : undefined });
+  place.textContent = hour + place.dataset.utc.slice(5);
 }
 showTimes(document);
 
-if (document.querySelector("time[datetime]") && new Date().getTimezoneOffset()) {
+if (document.querySelector("time[datetime], [data-day]") && new Date().getTimezoneOffset()) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "plain small";

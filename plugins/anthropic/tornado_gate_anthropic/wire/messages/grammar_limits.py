@@ -63,7 +63,8 @@ def _fit_format(call: Call, request: ChatRequest, body: dict[str, Any], schema: 
     left = total.optional
     for object_schema in _iterate_objects(schema):
         required = list(object_schema.get("required") or ())
-        optional = [member for member in object_schema.get("properties") or () if member not in required]
+        known = set(required)  # a search in the list would take quadratic time
+        optional = [member for member in object_schema.get("properties") or () if member not in known]
         if len(optional) > left:
             object_schema["required"] = required + optional[left:]
             call.drop_field(f"{request.member_name('response_format', 'schema')}.required")

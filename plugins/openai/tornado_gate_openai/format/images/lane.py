@@ -41,6 +41,9 @@ from tornado_gate_openai.wire import images
 MAX_PARSED_BYTES: Final = 64 * 1024
 """JSON bodies up to this size are checked completely; of longer ones everything except the base64 of the images."""
 
+MAX_DROPPED_IMAGES: Final = 100
+"""The images whose base64 is omitted in the event loop; a vendor returns at most ten."""
+
 _BASE64_NAME: Final = b'"b64_json"'
 _BASE64_VALUE: Final = re.compile(rb'[ \t\r\n]*+:[ \t\r\n]*+"')
 
@@ -165,16 +168,16 @@ def _list_usages(body: Mapping[str, Any]) -> list[Any]:
     return [] if usage is None else [usage]
 
 
-def drop_images(raw: bytes) -> bytes:
+def drop_images(raw: bytes, most: int | None = None) -> bytes:
     """Return a JSON body without its base64 values; `raw` unchanged when a value contains a backslash or has no end.
 
-    Base64 has no quotation mark, so a value ends at the next one. The result is valid JSON if `raw` is; the removed bytes are
-    not checked.
+    `most` is the maximum number of values that are removed. Base64 has no quotation mark, so a value ends at the next one. The
+    result is valid JSON if `raw` is; the removed bytes are not checked.
     """
     pieces: list[bytes] = []
     kept_until = 0
     name = raw.find(_BASE64_NAME)
-    while name >= 0:
+    while name >= 0 and len(pieces) != most:
         after = name + len(_BASE64_NAME)
         if (value := _BASE64_VALUE.match(raw, after)) is not None:
             after = raw.find(b'"', value.end())
@@ -197,6 +200,9 @@ class ImagesAdapter(verbatim.OpenAIAdapter):
 
     def parse_error(self, body: Any) -> GateError | None:
         return images.find_frame_error(body)
+
+    def shorten_body(self, raw: bytes) -> bytes:
+        return drop_images(raw, MAX_DROPPED_IMAGES) if len(raw) > MAX_PARSED_BYTES else raw
 
     def parse_body(self, raw: bytes) -> Any:
         return load_json(drop_images(raw)) if len(raw) > MAX_PARSED_BYTES else orjson.loads(raw)

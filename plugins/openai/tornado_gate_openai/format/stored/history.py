@@ -17,13 +17,14 @@ from tornado_gate_openai.wire.responses import read_items
 class History(Value, frozen=True, kw_only=True):
     """A conversation: the `earlier` items, of the field `path`, then the `items` of ``input`` with references resolved.
 
-    `last` is the name of the last member of a kept conversation.
+    `last` is the name of the last member of a kept conversation. `chain` are the ids of earlier turns, newest first.
     """
 
     earlier: list[dict[str, Any]]
     items: list[dict[str, Any]]
     path: str = store.PREVIOUS_RESPONSE_ID
     last: str = ""
+    chain: tuple[str, ...] = ()
 
 
 async def load(call: Call, body: Mapping[str, Any]) -> History:
@@ -33,7 +34,8 @@ async def load(call: Call, body: Mapping[str, Any]) -> History:
     conversation that is full.
     """
     previous, path, last = body.get(store.PREVIOUS_RESPONSE_ID), store.PREVIOUS_RESPONSE_ID, ""
-    earlier: store.ItemList = await store.load_history(call, previous) if previous else []
+    chain = await store.load_history(call, previous) if previous else store.NO_CHAIN
+    earlier = chain.items
     if conversation_id := conversation_store.get_id(body):
         path = "conversation"
         conversation_store.check_rules(call, path)
@@ -43,4 +45,4 @@ async def load(call: Call, body: Mapping[str, Any]) -> History:
         last = conversation.last_name
     turn_input = body.get("input")
     items = await store.resolve_references(call, read_items(turn_input or ()), earlier, strict=True)
-    return History(earlier=earlier, items=items, path=path, last=last)
+    return History(earlier=earlier, items=items, path=path, last=last, chain=chain.earlier)

@@ -84,6 +84,7 @@ async def _save(call: Call, kept: KeptTurn, response: Mapping[str, Any], stored:
         )
     if kept.copies and stored:
         conversation = {"conversation": {"id": kept.conversation}} if kept.conversation else {}
+        body = {**response, **conversation}
         await store.save_turn(
-            call, kept.previous, kept.items, {**response, **conversation}, last=kept.last, kept_by=provider
+            call, kept.previous, kept.items, body, earlier=kept.earlier, last=kept.last, kept_by=provider
         )

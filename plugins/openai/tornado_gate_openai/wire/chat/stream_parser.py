@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, MsgspecError, Struct
@@ -98,6 +99,8 @@ class _TextChunk(Struct, gc=False):
 
 
 _decode_text: Final = Decoder(_TextChunk).decode
+_get_choices: Final = attrgetter("choices")
+_get_content: Final = attrgetter("delta.content")
 
 
 class _ChatStreamParser(stages.Step[Any, StreamEvent]):
@@ -153,7 +156,8 @@ class _ChatStreamParser(stages.Step[Any, StreamEvent]):
             chunks += map(_decode_text, items)  # keeps the chunks before an exception
         except (MsgspecError, RecursionError, TypeError, ValueError):
             self._has_texts = bool(chunks)
-        out += [PartDelta(index=part, data=chunk.choices[0].delta.content) for chunk in chunks]
+        texts = map(_get_content, itertools.chain.from_iterable(map(_get_choices, chunks)))
+        out += map(PartDelta, itertools.repeat(part), texts)
         return len(chunks)
 
     def continue_text(self, frame: Any) -> PartDelta | None:

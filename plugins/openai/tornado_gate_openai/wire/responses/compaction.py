@@ -193,6 +193,13 @@ class CompactionStep(stages.Step[StreamEvent, StreamEvent]):
 
 
 def _no_summary_error(event: Finish) -> GateError:
+    """Return the error of a response without a summary. A limit of tokens, which callers set, is not the target's fault."""
+    if event.reason == "length":
+        message = (
+            "The model reached its limit of output tokens before the summary was complete. Raise 'max_output_tokens', or "
+            "compact a shorter conversation."
+        )
+        return InvalidField("max_output_tokens", message)
     return UpstreamError(
         f"The model wrote no complete summary of the conversation (finish reason '{event.raw or event.reason}'). Retry, or "
         "compact a shorter conversation.",
