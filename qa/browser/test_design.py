@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from qa.browser.history import write_history
 from qa.browser.site import create_key
+from qa.browser.weight import MOST_BYTES, measure_bytes
 from tests.ledger.rows import make_stored_row
 from tests.support.browser import Console, check_accessibility
 from tornado_gate.accounts.accounts import Accounts
@@ -189,6 +190,11 @@ def test_rows_are_dense_and_the_head_stays(console: Console, used: Page) -> None
     assert read_box(used.locator("thead th").first)["y"] == pytest.approx(0, abs=2)
     used.set_viewport_size({"width": 390, "height": 844})
     assert max(read_box(rows.nth(index))["height"] for index in range(10)) < 190
+
+
+def test_full_pages_are_light(console: Console, used: Page) -> None:
+    for path in ("requests", "requests?show=all", "usage?range=24h", "playground"):
+        assert measure_bytes(used, f"/console/{path}") <= MOST_BYTES, path
 
 
 def test_the_header_and_the_columns_have_the_same_edges(console: Console) -> None:

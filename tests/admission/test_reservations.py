@@ -16,7 +16,8 @@ from tornado_gate.admission.embedded import EmbeddedStore
 from tornado_gate.admission.estimates import Estimate
 from tornado_gate.admission.limiter import Limiter
 from tornado_gate.admission.reservations import Admission
-from tornado_gate.config.model import BoundsConfig, Config, LimitsConfig, PriceEntry, Rates
+from tornado_gate.config.model import BoundsConfig, Config, LimitsConfig
+from tornado_gate.config.prices import PriceEntry, Rates
 from tornado_gate.errors import InternalError, InvalidField, RateLimited, UpstreamRefused, UpstreamTimeout
 from tornado_gate.ledger.prices import PriceTable
 from tornado_gate.telemetry.metrics import Metrics

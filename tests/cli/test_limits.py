@@ -32,7 +32,7 @@ def test_a_limit_is_changed_for_a_time_listed_and_ended(tmp_path: Path) -> None:
     assert run(tmp_path, "limits", "end", made.strip())[0] == 0
     assert made.strip() not in run(tmp_path, "limits", "list")[1]
     status, text = run(tmp_path, "limits", "end", made.strip())
-    assert (status, "There is no such override." in text) == (1, True)
+    assert (status, "There is no temporary limit with this ID." in text) == (1, True)
 
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from tests.config.support import Conf
-from tornado_gate.config.model import PriceEntry, Rates
+from tornado_gate.config.prices import PriceEntry, Rates
 
 AMOUNT = "must be from 0 to 1000000 US dollars, not"
 A_SIZE = "must be a size, a quality, or both, such as 1024x1024, 1080p, hd or 'hd 1024x1024'"

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tornado_gate.config.model import Config, PriceEntry, ProviderConfig
-from tornado_gate.config.prices import PriceSchema, build_price
+from tornado_gate.config.model import Config, ProviderConfig
+from tornado_gate.config.price_keys import PriceSchema, build_price
+from tornado_gate.config.prices import PriceEntry
 from tornado_gate.ledger.prices import FREE, PricePatterns, PriceTable, compute_cost, format_usd, make_price
 from tornado_gate.types.quantities import Quantities
 

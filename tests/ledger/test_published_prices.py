@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tornado_gate.config.prices import PriceSchema, build_price
+from tornado_gate.config.price_keys import PriceSchema, build_price
 from tornado_gate.ledger.prices import compute_cost, make_price
 from tornado_gate.types.quantities import Quantities
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tornado_gate.config.prices import PriceSchema, build_price
+from tornado_gate.config.price_keys import PriceSchema, build_price
 from tornado_gate.ledger.costs import compute_cost, count_quantities
 from tornado_gate.ledger.prices import make_price
 from tornado_gate.pipeline.metering import MeterStep

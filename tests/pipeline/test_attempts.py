@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.gates import FakeProvider, PlainFormat, answers, make_config, make_services, model
 from tornado_gate import errors, format_impl, provider_impl, types
-from tornado_gate.config.model import PriceEntry
+from tornado_gate.config.prices import PriceEntry
 from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.pipeline import pipeline
 from tornado_gate.pipeline.explain import explain

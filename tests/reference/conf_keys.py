@@ -15,7 +15,7 @@ from tornado_gate.config import (
     model,
     network_keys,
     oidc,
-    prices,
+    price_keys,
     routing,
     routing_keys,
     schema,
@@ -67,7 +67,7 @@ TABLES: Final[Mapping[str, tuple[type[Schema], tuple[type, ...]]]] = {
 }
 """Schema, and the classes of its values with their defaults, by the path of the mapping."""
 ELSEWHERE: Final = (
-    *(prices.RatesSchema, prices.TierSchema, prices.PriceSchema),
+    *(price_keys.RatesSchema, price_keys.TierSchema, price_keys.PriceSchema),
     *(alert_keys.AlertsSchema, alert_keys.SinkSchema),
 )
 """Schemas whose keys docs/how-to/prices.md and docs/deployment/alerts.md explain."""

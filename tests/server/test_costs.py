@@ -14,7 +14,7 @@ from tornado.ioloop import IOLoop
 from tests.support.gates import ANSWER, START, WORDS, FakeProvider
 from tests.support.served import CHAT, Ask
 from tornado_gate import errors, types
-from tornado_gate.config.model import PriceEntry, Rates
+from tornado_gate.config.prices import PriceEntry, Rates
 from tornado_gate.ledger.reports import Reports, RequestRow
 from tornado_gate.pipeline.gate import Gate
 from tornado_gate.pipeline.snapshot_builder import build

@@ -360,3 +360,12 @@ def test_no_secret_is_logged_on_any_way_of_failing(start_gateway: StartGateway, 
     said = gateway.stop()
     assert secret not in said
     assert KEY not in said
+
+
+def test_an_address_that_this_machine_does_not_have_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "gate.yaml").write_text("plugins: {local: true}\n", encoding="utf-8")
+    flags = ("--host", "203.0.113.9", "--port", "8080", "--conf", str(tmp_path / "gate.yaml"))
+    refused = run_command("serve", *flags, "--data-dir", str(tmp_path / "var"), folder=tmp_path)
+    assert refused.returncode == 1
+    assert "cannot listen on 203.0.113.9:8080: " in refused.stderr
+    assert "It is no address of this machine. Choose another one with --host or server.host in conf." in refused.stderr

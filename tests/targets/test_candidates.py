@@ -19,7 +19,8 @@ import pytest
 from tests.support.gates import FakeProvider, answers, make_config, make_gate
 from tornado_gate import config as conf
 from tornado_gate import errors, provider_impl, types
-from tornado_gate.config.model import Config, ModelEntry, ModelTarget, PriceEntry, Rates, Secret
+from tornado_gate.config.model import Config, ModelEntry, ModelTarget, Secret
+from tornado_gate.config.prices import PriceEntry, Rates
 from tornado_gate.config.routing import Affinity, RetriesConfig, RetryBudget
 from tornado_gate.hookspecs import Capabilities, ProviderEntry
 from tornado_gate.pipeline import pipeline

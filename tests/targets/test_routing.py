@@ -116,6 +116,12 @@ def test_an_id_may_still_contain_slashes() -> None:
         assert table.match("GET", path, {}, {}).arguments == arguments
 
 
+def test_a_parameter_of_any_length_is_not_decoded() -> None:
+    assert match("GET", "/v1/models/" + "a" * 4096)[0] is MODEL
+    with pytest.raises(NotFound):
+        match("GET", "/v1/models/" + "%" * 4097)
+
+
 def test_head_is_served_wherever_get_is() -> None:
     assert match("HEAD", "/v1/models") == match("GET", "/v1/models")
     assert match("HEAD", "/v1/models/a") == match("GET", "/v1/models/a")

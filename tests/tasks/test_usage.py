@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.gates import FakeProvider, make_config, make_gate
-from tornado_gate.config.model import ANY_VARIANT, PriceEntry
+from tornado_gate.config.prices import ANY_VARIANT, PriceEntry
 from tornado_gate.ledger.entries import RowMaker
 from tornado_gate.ledger.writing import COST
 from tornado_gate.tasks.record import CANCELLED, TaskRecord

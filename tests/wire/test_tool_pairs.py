@@ -57,6 +57,21 @@ def test_a_history_of_pairs_stays_the_same_object(messages: tuple[Message, ...])
     assert pair_tool_results(request) is request
 
 
+def test_long_histories_are_paired_in_linear_time() -> None:
+    """Each result with each call, and each call with each message after it, would take minutes."""
+    ids = [f"c{number}" for number in range(30_000)]
+    together = chat(HELLO, calls(*ids), *map(result, reversed(ids)))
+    assert pair_tool_results(together) is together
+    apart = chat(HELLO, *map(calls, ids), *map(result, reversed(ids)))
+    assert pair_tool_results(apart) is apart
+
+
+def test_the_first_open_call_of_a_name_gets_a_result_without_an_id() -> None:
+    named = (ToolCall(id=one, name="f", arguments="{}") for one in "abc")
+    history = chat(HELLO, Message(role="assistant", parts=tuple(named)), result("a"), result("", name="f"), result("c"))
+    assert list_ids(pair_tool_results(history))[-3:] == ["result a", "result b", "result c"]
+
+
 def test_a_late_result_comes_directly_after_its_call_and_keeps_its_path() -> None:
     names = {
         "messages": "input",

@@ -109,7 +109,10 @@ class LimitOverrides(Part):
             bump_revision(connection)
             row = connection.execute(select(_TABLE).where(_TABLE.c.id == make_storable(identity))).one_or_none()
             if row is None:
-                raise NotFound("There is no such override.", code="unknown_override")
+                raise NotFound(
+                    "There is no temporary limit with this ID. `limits list`, or the page Limits, shows all.",
+                    code="unknown_override",
+                )
             connection.execute(delete(_TABLE).where(_TABLE.c.id == row.id))
             record(
                 connection,

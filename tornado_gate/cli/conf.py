@@ -76,8 +76,10 @@ def push(
         exit_with_message(f"{file} is not a file; name the file with the configuration")
     try:
         text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        exit_with_message(f"{file} cannot be read: {error}")
+    except OSError as error:
+        exit_with_message(f"{file} cannot be read: {error.strerror}")
+    except UnicodeDecodeError:
+        exit_with_message(f"{file} has a byte that is not UTF-8; save the file as UTF-8")
     if (first := _BASE.match(text)) is not None:
         text, base = text[first.end() :], int(first[1]) if base is None else base
     proposal = _prepare(where, text, str(file))

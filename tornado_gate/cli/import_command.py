@@ -183,6 +183,10 @@ def _import(target: Target, name: str, source: Path | str, read: Callable[[Path 
         described = source.name if isinstance(source, Path) else describe_source(source)
     except UnreadableSource as error:
         exit_with_message(str(error))
+    if not (builder.models or builder.providers or builder.keys or builder.stored_keys):
+        for line in builder.report.format_lines():
+            click.echo(line, err=True)
+        exit_with_message(f"{described} has no models, providers or keys to import; name the configuration of {name}")
     text = builder.format_text(f"{name}: {described}")
     output = target.output
     faults = find_faults(text, output or Path("gate.yaml"))

@@ -41,7 +41,7 @@ from tornado_gate.config.model import (
 from tornado_gate.config.network import Network
 from tornado_gate.config.network_keys import NETWORK_KEYS, build_network, build_proxy
 from tornado_gate.config.oidc import build_oidc
-from tornado_gate.config.prices import build_prices
+from tornado_gate.config.price_keys import build_prices
 from tornado_gate.config.routing import CircuitsConfig
 from tornado_gate.config.routing_keys import build_affinity, build_health_check, build_retries
 from tornado_gate.config.schema import MODEL_FACTS

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Literal
 
 from tornado_gate.config.alerting import AlertsConfig
 from tornado_gate.config.network import DIRECT, Network
+from tornado_gate.config.prices import PriceEntry
 from tornado_gate.config.routing import Affinity, CircuitsConfig, HealthCheck, RetriesConfig, Strategy
 from tornado_gate.config.tapes import TapesConfig
 from tornado_gate.types import NO_BUDGET, NO_LIMITS, Budget, Limits, ResponseRules, Timeouts
@@ -21,10 +21,6 @@ MEDIA_SECONDS = 24 * 3600.0
 
 FIRST_PARTY_FORMATS = ("format-openai", "format-anthropic", "format-gemini")
 """Plugins that are on by default, if they are installed."""
-
-
-ANY_VARIANT = "default"
-"""In a price by size and quality: the key for all other sizes and qualities."""
 
 Role = Literal["member", "administrator"]
 """The role of a key. An administrator also sees the addresses of upstreams in ``_explain``."""
@@ -229,45 +225,6 @@ class KeyEntry(Value, frozen=True, kw_only=True):
     index: int = 0
 
 
-class Rates(Value, frozen=True, kw_only=True):
-    """US dollars per million tokens, by kind; None: not set. `docs/how-to/prices.md` describes the value that is used instead."""
-
-    input: Decimal | None = None
-    cached_input: Decimal | None = None
-    cache_write: Decimal | None = None
-    cache_write_1h: Decimal | None = None
-    output: Decimal | None = None
-    reasoning: Decimal | None = None
-    audio_input: Decimal | None = None
-    cached_audio_input: Decimal | None = None
-    audio_output: Decimal | None = None
-    image_input: Decimal | None = None
-    cached_image_input: Decimal | None = None
-    image_output: Decimal | None = None
-    video_input: Decimal | None = None
-    video_output: Decimal | None = None
-
-
-class PriceEntry(Value, frozen=True, kw_only=True):
-    """The price of the models that a pattern matches, in US dollars.
-
-    `above` are the rates of a request whose prompt has more tokens than the key. A missing rate is the rate of the next
-    lower threshold. `service_tiers` are the rates of requests that an upstream served in another tier; missing rates
-    are the usual ones. `per_image` and `per_second` are by size, quality, both, or ``default``.
-    """
-
-    rates: Rates = Rates()
-    above: Mapping[int, Rates] = field(default_factory=dict)
-    service_tiers: Mapping[str, PriceEntry] = field(default_factory=dict)
-    per_image: Mapping[str, Decimal] = field(default_factory=dict)
-    per_second: Mapping[str, Decimal] = field(default_factory=dict)
-    per_minute: Decimal | None = None
-    per_hour: Decimal | None = None
-    per_million_characters: Decimal | None = None
-    per_web_search: Decimal | None = None
-    per_request: Decimal | None = None
-
-
 class LimitsConfig(Value, frozen=True, kw_only=True):
     """Limits. The rate limits apply to keys without their own; None means no limit. `gateway` bounds all requests
     together.
@@ -450,28 +407,6 @@ class LedgerConfig(Value, frozen=True, kw_only=True):
     keep_totals_days: int = 1100
     spool_bytes: int = 256 * 1024 * 1024
     bodies: bool = False
-
-
-TAG_HEADERS = ("x-gate-tags", "x-litellm-tags")
-"""Headers with tags for the ledger, separated by commas."""
-USER_HEADERS = (
-    "x-gate-user",
-    "x-litellm-customer-id",
-    "x-litellm-end-user-id",
-    "x-openwebui-user-id",
-    "helicone-user-id",
-)
-"""Headers that name the caller's user, if the body does not."""
-ATTRIBUTION_HEADERS: Mapping[str, tuple[str, ...]] = {
-    "session": (
-        *("x-session-id", "x-claude-code-session-id", "session_id", "session-id", "x-litellm-session-id"),
-        *("x-opencode-session", "helicone-session-id"),
-    ),
-    "application": ("x-title", "x-openrouter-title", "originator", "x-app"),
-    "site": ("http-referer",),
-    "agent": ("user-agent",),
-}
-"""Headers in which applications and coding agents describe themselves, by the member of the ledger's `attribution`."""
 
 
 class FetchRules(Value, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from tornado_gate.config.faults import Fault, KeyPath, did_you_mean, flatten_mes
 from tornado_gate.config.key_index import KeyIndex
 from tornado_gate.config.network_keys import EntryNetworkSchema, NetworkSchema, check_proxy
 from tornado_gate.config.oidc import make_auth_field
-from tornado_gate.config.prices import make_prices_field
+from tornado_gate.config.price_keys import make_prices_field
 from tornado_gate.config.routing_keys import (
     STRATEGIES,
     AffinitySwitch,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tornado_gate.config.model import ANY_VARIANT
+from tornado_gate.config.prices import ANY_VARIANT
 from tornado_gate.types import Meter, Usage
 from tornado_gate.types.quantities import Quantities
 from tornado_gate.types.value import Value, field, replace

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from tornado_gate.config.model import PriceEntry, Rates
+from tornado_gate.config.prices import PriceEntry, Rates
 from tornado_gate.ledger.costs import FREE, Price
 from tornado_gate.ledger.prices import KINDS, DefaultPrices, make_price
 from tornado_gate.types.model_names import canonicalize_name

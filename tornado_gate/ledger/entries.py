@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from tornado_gate.config.model import ATTRIBUTION_HEADERS, TAG_HEADERS, USER_HEADERS
+from tornado_gate.config.attribution import ATTRIBUTION_HEADERS, TAG_HEADERS, USER_HEADERS
 from tornado_gate.ledger.costs import compute_cost, count_quantities, find_seconds
 from tornado_gate.ledger.details import render_details
 from tornado_gate.ledger.estimates import is_uncharged, settle_usage

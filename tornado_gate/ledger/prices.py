@@ -9,7 +9,8 @@ from decimal import Decimal
 from typing import Protocol
 
 from tornado_gate.config.globs import matches_model
-from tornado_gate.config.model import Config, PriceEntry, Rates
+from tornado_gate.config.model import Config
+from tornado_gate.config.prices import PriceEntry, Rates
 from tornado_gate.ledger.costs import FREE, Price, TokenRates, compute_cost, format_usd
 from tornado_gate.types.model_names import canonicalize_name
 from tornado_gate.types.value import replace

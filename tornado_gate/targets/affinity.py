@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, TypeVar
 import orjson
 from cachetools import FIFOCache
 
-from tornado_gate.config.model import ATTRIBUTION_HEADERS
+from tornado_gate.config.attribution import ATTRIBUTION_HEADERS
 from tornado_gate.config.routing import SESSION_HEADERS, Affinity
 from tornado_gate.targets.loads import TargetLoads
 from tornado_gate.targets.routing import ModelTable

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from tornado_gate.config.model import TAG_HEADERS
+from tornado_gate.config.attribution import TAG_HEADERS
 from tornado_gate.ledger.entries import VIDEO_TASK, collect_tags, price_row
 from tornado_gate.ledger.estimates import NO_USAGE
 from tornado_gate.ledger.rows import make_row_id

@@ -12,6 +12,7 @@ FoundationAgents/OpenManus#744 and continuedev/continue#10092.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
@@ -37,11 +38,11 @@ def pair_tool_results(request: ChatRequest) -> ChatRequest:
     for number, message in enumerate(messages):
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                pairs.open.append(((number, index), part))
+                pairs.add((number, index), part)
             elif isinstance(part, ToolResult):
                 pairs.close((number, index), part)
     if pairs.open:
-        _raise_missing(request, *pairs.open[0])
+        _raise_missing(request, *next(iter(pairs.open.values())))
     return pairs.arrange()
 
 
@@ -63,27 +64,49 @@ def has_tools(messages: Sequence[Message]) -> bool:
 class _Pairs(State):
     """The findings of a walk through the messages. `open` are calls without a result, in order; `answered` the results by id.
 
+    `of_ids` and `of_names` have the numbers of open calls by id and name; numbers of calls that are not open any more may remain.
     `owners` maps messages of results to the message of their calls, `named` maps results without an id to the id of their call.
     `repeated` are messages that repeat a result.
     """
 
     request: ChatRequest
-    open: list[tuple[Place, ToolCall]] = field(default_factory=list)
+    open: dict[int, tuple[Place, ToolCall]] = field(default_factory=dict)
+    of_ids: dict[str, deque[int]] = field(default_factory=dict)
+    of_names: dict[str, deque[int]] = field(default_factory=dict)
+    count: int = 0
     answered: dict[str, ToolResult] = field(default_factory=dict)
     owners: dict[int, int] = field(default_factory=dict)
     named: dict[Place, str] = field(default_factory=dict)
     repeated: set[int] = field(default_factory=set)
 
+    def add(self, position: Place, call: ToolCall) -> None:
+        """Note a call, which has no result yet."""
+        self.open[self.count] = position, call
+        self.of_ids.setdefault(call.id, deque()).append(self.count)
+        self.of_names.setdefault(call.name, deque()).append(self.count)
+        self.count += 1
+
+    def _take_call(self, result: ToolResult) -> tuple[Place, ToolCall] | None:
+        """Return the first open call with the id of a result, or with its name if it has no id."""
+        if result.call_id:
+            numbers = self.of_ids.get(result.call_id)
+        else:
+            numbers = None if result.name is None else self.of_names.get(result.name)
+        while numbers:
+            taken = self.open.pop(numbers.popleft(), None)
+            if taken is not None:
+                return taken
+        return None
+
     def close(self, position: Place, result: ToolResult) -> None:
         """Find the call of a result."""
-        for number, (opened, call) in enumerate(self.open):
-            if result.call_id == call.id if result.call_id else result.name == call.name:
-                del self.open[number]
-                self.owners[position[0]] = max(opened[0], self.owners.get(position[0], 0))
-                self.answered[call.id] = result
-                if not result.call_id:
-                    self.named[position] = call.id
-                return
+        if (taken := self._take_call(result)) is not None:
+            opened, call = taken
+            self.owners[position[0]] = max(opened[0], self.owners.get(position[0], 0))
+            self.answered[call.id] = result
+            if not result.call_id:
+                self.named[position] = call.id
+            return
         earlier = self.answered.get(result.call_id)
         alone = len(self.request.messages[position[0]].parts) == 1
         if earlier is not None and alone and (earlier.parts, earlier.is_error) == (result.parts, result.is_error):
@@ -109,12 +132,13 @@ class _Pairs(State):
     def _find_order(self) -> list[int]:
         """The numbers of the messages, with results after the run of assistant messages that has their calls."""
         messages = self.request.messages
+        run_ends = list(range(len(messages)))  # of the run of assistant messages that follows each message
+        for number in range(len(messages) - 2, -1, -1):
+            if messages[number + 1].role == "assistant":
+                run_ends[number] = run_ends[number + 1]
         ends: dict[int, list[int]] = {}
         for number, owner in self.owners.items():
-            end = owner
-            while end + 1 < len(messages) and messages[end + 1].role == "assistant":
-                end += 1
-            ends.setdefault(end, []).append(number)
+            ends.setdefault(run_ends[owner], []).append(number)
         order: list[int] = []
         for number in range(len(messages)):
             if number not in self.owners and number not in self.repeated:

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.cli.importing.support import FILES
+from tests.cli.importing.support import FILES, run
 from tornado_gate.cli.importing.bifrost import read_bifrost
 from tornado_gate.cli.importing.builder import ConfBuilder
 from tornado_gate.cli.importing.litellm import read_litellm
@@ -113,3 +113,15 @@ def test_a_file_with_a_wrong_part_is_imported_with_a_report(index: int, data: st
     text = builder.format_text("a source")
     list(builder.report.format_lines())
     find_faults(text, Path("gate.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("product", "text"),
+    [("litellm", "just text"), ("litellm", ""), ("portkey", "[]"), ("bifrost", "{}"), ("new-api", "[]")],
+)
+def test_a_file_without_anything_to_import_is_exit_code_1(tmp_path: Path, product: str, text: str) -> None:
+    file, output = tmp_path / "other.txt", tmp_path / "gate.yaml"
+    file.write_text(text, encoding="utf-8")
+    result = run("import", product, file, "--output", output)
+    assert (result.exit_code, output.exists()) == (1, False)
+    assert "other.txt has no models, providers or keys to import" in result.output

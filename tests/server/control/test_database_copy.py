@@ -27,7 +27,7 @@ from tornado_gate.accounts.audit import list_events, record
 from tornado_gate.accounts.keys import KeyStore
 from tornado_gate.accounts.people import COMMAND
 from tornado_gate.alerts.store import AlertStore
-from tornado_gate.alerts.values import Alert
+from tornado_gate.alerts.values import Alert, Words
 from tornado_gate.cli import cli
 from tornado_gate.config.model import LedgerConfig
 from tornado_gate.database import table_copy, tables
@@ -90,7 +90,9 @@ def fill(machine: Machine, *, rows: int = 100) -> None:
         accounts.limit_overrides.create(
             "gateway", "", "requests_per_minute", COMMAND, value=5, factor=None, until=time.time() + 600
         )
-        AlertStore(source).record([Alert(cause="c", kind="budget", severity="warning", title="t", message="m")], [])
+        AlertStore(source).record(
+            [Alert(cause="c", kind="budget", severity="warning", heading=Words("t"), explanation=Words("m"))], []
+        )
         now = time.time()
         step = 80 * DAY / rows
         made = [

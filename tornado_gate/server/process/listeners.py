@@ -7,6 +7,7 @@ connection is refused or lost while one process follows the other.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Iterable, Mapping, MutableMapping
@@ -175,14 +176,16 @@ def _keep(sockets: tuple[socket.socket, ...], *, fits: bool) -> tuple[socket.soc
 
 
 def _bind(host: str, port: int, key: str) -> tuple[socket.socket, ...]:
-    option = "--port or server.port" if key == "port" else f"server.{key}"
+    is_main = key == "port"
+    option = "--port or server.port" if is_main else f"server.{key}"
     try:
         return tuple(bind_sockets(port, host))
     except OSError as error:
-        raise ServeError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}. "
-            f"Choose another port with {option} in conf, or stop the process that uses it."
-        ) from error
+        advice = f"Choose another port with {option} in conf, or stop the process that uses it."
+        if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+            option = "--host or server.host" if is_main else "server.metrics_host"
+            advice = f"It is no address of this machine. Choose another one with {option} in conf."
+        raise ServeError(f"cannot listen on {host}:{port}: {error.strerror or error}. {advice}") from error
 
 
 LOOPBACK_OF_ALL: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
