@@ -40,6 +40,9 @@ def copy(conf_file: Path | None, data_dir: Path | None, *, adds: bool) -> None:
 
     A copy that was interrupted, even by kill -9, is continued by the same command. Nothing is copied twice. At the end the
     numbers of rows and the sums of tokens and costs are compared. Exit code 1 if they differ.
+
+    \b
+      tornado-gate database copy --conf conf/gate.yaml
     """
     from tornado_gate.database.engine import Database, DatabaseError
     from tornado_gate.database.opening import migrate
