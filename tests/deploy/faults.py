@@ -17,6 +17,7 @@ import httpx
 from tests.support.gateway import Gateway
 from tests.support.scripts import chunk, completion, usage_chunk
 from tests.support.upstream import DONE, Answer, Close, Pause, Upstream, Wait, answer, sse
+from tests.support.valkey import Valkey
 
 KEY = "key-of-ann-0123456789"
 CONF = """
@@ -33,7 +34,7 @@ models:
   of-keyed: {{provider: keyed, model: gpt-4o}}
   of-checked: {{provider: checked, model: gpt-4o}}
 circuits: {{failures: 3, open_seconds: 600}}
-limits: {{open_requests: 2, store: "redis://127.0.0.1:9/0"}}
+limits: {{open_requests: 2, store: "{store}"}}
 server: {{processes: {processes}}}
 keys:
   - {{name: ann, key: {key}, account: a}}
@@ -46,10 +47,11 @@ BEGIN, END = sse(chunk(content="Hello")), sse(chunk(reason="stop"), usage_chunk(
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A gateway and its upstream. `slow_seconds` is the time to the first token of a slow stream."""
+    """A gateway with its upstream and the store of its limits. `slow_seconds` is the time to the first token of a slow stream."""
 
     gateway: Gateway
     upstream: Upstream
+    store: Valkey
     slow_seconds: float
 
     def ask(self, model: str = "of-plain", key: str = KEY, **body: Any) -> httpx.Response:
@@ -76,14 +78,18 @@ class Site:
 
 @contextmanager
 def start_site(upstream: Upstream, folder: Path, *, processes: int = 1, slow_seconds: float = 0.0) -> Iterator[Site]:
-    """A gateway whose upstream works."""
+    """A gateway whose upstream and store work."""
     upstream.script(OK, HEALTHY)
-    gateway = Gateway.start(CONF.format(url=upstream.url, processes=processes, key=KEY), folder)
-    site = Site(gateway, upstream, slow_seconds)
+    store = Valkey()
     try:
-        yield site
+        conf = CONF.format(url=upstream.url, store=store.url, processes=processes, key=KEY)
+        gateway = Gateway.start(conf, folder)
+        try:
+            yield Site(gateway, upstream, store, slow_seconds)
+        finally:
+            gateway.stop()
     finally:
-        gateway.stop()
+        store.kill()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +167,7 @@ def break_configuration(site: Site) -> None:
 
 
 def lose_limit_store(site: Site) -> None:
-    """The store of the configuration does not exist; the gateway notices it at its start or at the first limited request."""
+    site.store.kill()
     site.ask(key="key-of-limited-0123456789")
     site.gateway.wait_for_log("the store of limits is away")
 
