@@ -60,9 +60,9 @@ def make_value(name: str) -> str:
     """Return a value for a variable of the environment, by its name."""
     if name == "DATABASE":
         return "postgresql://user:password@127.0.0.1:5432/name"
-    return (
-        f"https://{name.lower().replace('_', '-')}.example/v1" if name.endswith(("URL", "ENDPOINT")) else f"key-of-{name}-0123456789"
-    )
+    if name.endswith(("URL", "ENDPOINT")):
+        return f"https://{name.lower().replace('_', '-')}.example/v1"
+    return f"key-of-{name}-0123456789"
 
 
 @pytest.mark.parametrize(("page", "block"), EXAMPLES, ids=[f"{page}-{block.line}" for page, block in EXAMPLES])

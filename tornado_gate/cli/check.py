@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Check a configuration.")
 @conf_option
 @verbose_option
-@click.option("--online", is_flag=True, help="Also ask every provider: does its key work, does it have the models?")
+@click.option(
+    "--online", is_flag=True, help="Also ask every provider, the database, Valkey and the bucket whether they work."
+)
 def check(conf_file: Path | None, online: bool) -> None:
     """Check a configuration without serving it.
 
@@ -35,11 +37,12 @@ def check(conf_file: Path | None, online: bool) -> None:
     .pth files that run code at each start of Python.
 
     \b
-      tornado-gate check --online        also ask every provider
+      tornado-gate check --online        also ask every provider and engine
 
     With --online each provider that is on is asked for its models, for at most 20 s. A key that is refused, an address without an
     answer, and a model that the vendor does not have are faults. A provider whose plugin cannot list models gets a chat of a few
-    tokens, which costs money.
+    tokens, which costs money. The database, the store of limits and the bucket that conf names are asked too; a bucket gets a
+    small object, which is deleted. Nothing is created or migrated.
     """
     from tornado_gate.config import FileFaults
     from tornado_gate.plugins.host import PluginHost
@@ -80,11 +83,17 @@ def _print_warnings(snapshot: Snapshot, host: PluginHost, path: Path | None) -> 
 
 
 def _check_online(snapshot: Snapshot, path: Path | None) -> None:
-    """Ask every provider. Print those that work; exit with the faults of the others."""
+    """Ask every provider and engine. Print those that work; exit with the faults of the others."""
+    from tornado_gate.cli.engine_check import check_engines
     from tornado_gate.cli.online_check import check_providers
     from tornado_gate.config import FileFaults, describe
 
     result = asyncio.run(check_providers(snapshot))
+    for found in check_engines(snapshot.config):
+        if isinstance(found, str):
+            result.working.append(found)
+        else:
+            result.faults.append(found)
     for line in result.working:
         click.echo(line)
     for fault in describe(result.warnings, path, snapshot.config.lines):

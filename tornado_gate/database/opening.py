@@ -67,10 +67,10 @@ def migrate(database: Database) -> None:
     An empty database gets its tables directly: the migrations would take a fifth of a second, and 10 MB for alembic.
     """
     revisions = list_revisions()
-    if _read_revision(database, revisions) == revisions[-1]:
+    if read_revision(database, revisions) == revisions[-1]:
         return
     with _hold_lock(database):
-        if _read_revision(database, revisions) == revisions[-1]:
+        if read_revision(database, revisions) == revisions[-1]:
             return
         if _is_empty(database):
             _create_tables(database, revisions[-1])
@@ -94,7 +94,7 @@ def list_revisions() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (FOLDER / "versions").glob("[0-9]*.py")))
 
 
-def _read_revision(database: Database, revisions: tuple[str, ...]) -> str:
+def read_revision(database: Database, revisions: tuple[str, ...]) -> str:
     """Return the revision of the database, "" for a new one. Raises DatabaseError if this version does not define it."""
     with database.read() as connection:
         if not sqlalchemy.inspect(connection).has_table("alembic_version"):
@@ -172,7 +172,7 @@ def upgrade(database: Database) -> None:
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     script = ScriptDirectory.from_config(config)
     revisions = list_revisions()
-    current = _read_revision(database, revisions)
+    current = read_revision(database, revisions)
     for earlier, revision in pairwise(("", *revisions)):
         prepare = getattr(script.get_revision(revision).module, "prepare", None)
         if revision > current and prepare is not None:

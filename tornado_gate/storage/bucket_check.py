@@ -20,11 +20,12 @@ import os
 import secrets
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tornado_gate.config.faults import FileFaults, KeyPath
+from tornado_gate.config.faults import Fault, FileFaults, KeyPath
 from tornado_gate.config.model import BucketConfig, Config, Secret
 from tornado_gate.errors import ConfigError
 from tornado_gate.storage.files import SECRET_BYTES, load_media_secret, save_media_secret
@@ -68,26 +69,32 @@ def prepare_bucket(config: Config) -> BucketStart:
     """
     bucket = config.media.bucket
     assert bucket is not None
-    question = {
-        "store": bucket.store,
-        "endpoint": bucket.endpoint,
-        "options": {name: str(value) for name, value in bucket.options.items()},
-        "secret": str(bucket.secret),
-        "own_secret": load_media_secret(config.server.data_dir).hex(),
-    }
-    result = _run_check(question)
+    result = _run_check(bucket, str(bucket.secret), load_media_secret(config.server.data_dir))
     if "fault" not in result:
         secret = bytes.fromhex(result["secret"])
         if not bucket.secret:
             save_media_secret(config.server.data_dir, secret)
             _write_mark(config.server.data_dir, _make_mark(bucket, secret))
         return BucketStart(secret)
-    fault = FileFaults([(("media", *result["key"]), str(result["fault"]))], config.path, config.lines)
+    fault = FileFaults([_read_fault(result)], config.path, config.lines)
     known = _find_known_secret(config, bucket) if result.get("away") else b""
     if not known:
         raise fault
     log.error("%s. The gateway starts without the bucket, and uses it as soon as it responds.", fault.report()[0])
     return BucketStart(known, is_away=True)
+
+
+def find_bucket_fault(bucket: BucketConfig) -> Fault | None:
+    """Write, read, list and delete a small object. Return what is wrong; None if the bucket can be used. Makes no secret.
+
+    Blocks for at most CHECK_SECONDS.
+    """
+    result = _run_check(bucket, str(bucket.secret) or "none is made", b"")
+    return _read_fault(result) if "fault" in result else None
+
+
+def _read_fault(result: Mapping[str, Any]) -> Fault:
+    return ("media", *result["key"]), str(result["fault"])
 
 
 def _find_known_secret(config: Config, bucket: BucketConfig) -> bytes:
@@ -115,7 +122,14 @@ def _write_mark(data_dir: Path, mark: str) -> None:
         log.error("cannot write %s: %s. Check server.data_dir.", data_dir / MARK_FILE, error)
 
 
-def _run_check(question: dict[str, Any]) -> dict[str, Any]:
+def _run_check(bucket: BucketConfig, secret: str, own_secret: bytes) -> dict[str, Any]:
+    question = {
+        "store": bucket.store,
+        "endpoint": bucket.endpoint,
+        "options": {name: str(value) for name, value in bucket.options.items()},
+        "secret": secret,
+        "own_secret": own_secret.hex(),
+    }
     try:
         finished = subprocess.run(
             [sys.executable, "-P", "-m", __name__],
