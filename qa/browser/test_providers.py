@@ -181,7 +181,7 @@ def test_another_host_needs_the_key_again(console: Console, vendor: Upstream) ->
     page.get_by_label("Base URL").fill(vendor.url.replace("127.0.0.1", "localhost") + "/v1")
     console.faults.expect("400")
     page.get_by_role("button", name="Test connection").click()
-    expect(page.get_by_text("to which the stored keys would be sent")).to_be_visible()
+    expect(page.get_by_text("the stored keys could be sent to another address")).to_be_visible()
     assert vendor.requests == []
     check_accessibility(page)
 

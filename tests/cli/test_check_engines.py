@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from pathlib import Path
 
 import psycopg
@@ -13,6 +14,8 @@ from tests.support.gateway import run_command
 from tests.support.postgres import PostgresServer
 from tests.support.s3 import S3
 from tests.support.valkey import Valkey
+from tornado_gate.cli.engine_check import check_engines
+from tornado_gate.config import load
 from tornado_gate.database.opening import open_database
 
 LOCAL = "plugins: {local: true}\nproviders: {local: {plugin: local}}\nmodels: {local-chat: {provider: local}}\n"
@@ -40,6 +43,15 @@ def test_each_engine_without_an_answer_is_a_fault_with_its_line(tmp_path: Path) 
     assert "gate.yaml:4: database: " in printed
     assert "gate.yaml:5: limits.store: " in printed
     assert "a-password" not in printed
+
+
+def test_a_client_that_is_not_installed_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delitem(sys.modules, "tornado_gate.admission.redis_store", raising=False)
+    monkeypatch.setitem(sys.modules, "redis", None)
+    file = tmp_path / "gate.yaml"
+    file.write_text(LOCAL + 'limits: {store: "redis://127.0.0.1:9/0"}\n', encoding="utf-8")
+    message = "needs the package 'redis': install tornado-gate[redis]"
+    assert list(check_engines(load(file, {}))) == [(("limits", "store"), message)]
 
 
 @pytest.mark.qa

@@ -93,7 +93,7 @@ def test_an_entry_is_changed_and_its_key_goes_to_no_other_host(folder: Path, ven
     assert "+    timeouts: {total: 300}" in changed.stdout
     refused = run(folder, "providers", "set", "vendor", "base_url=http://localhost:9/v1")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith("tornado-gate: The change has another scheme, host or port")
+    assert refused.stderr.startswith("tornado-gate: After this change of base_url the stored keys could")
     moved = ("providers", "set", "vendor", "base_url=http://localhost:9/v1", "timeouts=null", "--api-key-stdin")
     changed = run(folder, *moved, text="sk-another-key-0123456789")
     assert changed.returncode == 0, changed.stderr
@@ -110,7 +110,7 @@ def test_an_entry_is_changed_and_its_key_goes_to_no_other_host(folder: Path, ven
 def test_a_preset_is_another_host_too_and_faults_are_told(folder: Path) -> None:
     assert run(folder, "providers", "add", "o", "--plugin", "openai", "--api-key-stdin", text=KEY).returncode == 0
     before = (folder / "gate.yaml").read_text(encoding="utf-8")
-    assert "another scheme, host or port" in run(folder, "providers", "set", "o", "preset=deepseek").stderr
+    assert "After this change of preset the stored" in run(folder, "providers", "set", "o", "preset=deepseek").stderr
     faulty = run(folder, "providers", "set", "o", "timeouts={totl: 3}")
     assert (faulty.returncode, "providers.o.timeouts.totl: unknown key" in faulty.stderr) == (1, True)
     assert "conf has no provider entry 'nobody'" in run(folder, "providers", "set", "nobody", "on=true").stderr

@@ -11,6 +11,7 @@ from tornado_gate.config.faults import Fault
 from tornado_gate.config.model import Config
 from tornado_gate.database.engine import Database, DatabaseError
 from tornado_gate.database.opening import list_revisions, read_revision
+from tornado_gate.errors import ConfigError
 
 
 def check_engines(config: Config) -> Iterator[str | Fault]:
@@ -47,8 +48,10 @@ def _check_database(config: Config) -> str | Fault:
 
 
 async def _check_limit_store(config: Config) -> str | Fault:
-    from tornado_gate.admission.redis_store import RedisStore  # imports the client, an extra
-
+    try:
+        from tornado_gate.admission.redis_store import RedisStore  # imports the client, an extra
+    except ConfigError as error:
+        return error.faults[0]
     store = RedisStore(config.limits.store)
     began = time.monotonic()
     try:

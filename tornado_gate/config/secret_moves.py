@@ -36,9 +36,10 @@ def check_secrets(
     known = frozenset(new_secrets) | list_references(before)
     kept = () if section == "models" else tuple(_list_kept(section, before, after, frozenset(new_secrets)))
     if kept and _has_moved(section, before, after):
+        changed = (name for name in {**before, **after} if name not in kept and before.get(name) != after.get(name))
         message = (
-            "The change has another scheme, host or port, to which the stored keys would be sent. Send the keys for the new "
-            f"address in the same change, not as references: {', '.join(kept)}."
+            f"After this change of {', '.join(name[:100] for name in changed)} the stored keys could be sent to another "
+            f"address. Send the keys for it in the same change, not as references: {', '.join(kept)}."
         )
         raise RequestError(message, param="api_key", code="provider_key_required", status=400)
     for member, value in after.items():
